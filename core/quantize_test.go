@@ -327,8 +327,8 @@ func TestQuantizedRange(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 1)}
 	number := func(v float64) *Tensor { return Number(m.Env, v, 0, false) }
 	w := m.Tensor(dtype.F32, "out=16 in=256")
-	for _, name := range []string{"q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k", "iq4_nl", "q2_k", "q3_k",
-		"tq2_0"} {
+	for _, name := range []string{"q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k", "iq4_nl", "q2_k",
+		"q3_k", "tq2_0"} {
 		for _, sign := range []float64{-1, 0, 1} { // of the weights; 0: of either, and small in the sum
 			v := w.Mul(number(1e-4))
 			if sign != 0 {

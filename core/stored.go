@@ -270,7 +270,7 @@ func (p *blockProduct) pair(form *qdot.Form, batch, j int) {
 }
 
 // dotRows is tileRows of the products in integers, whose tiles have 4, 5 or 6 rows.
-const dotRows = 60
+const dotRows = 120
 
 // tileRows is how many rows of activations are multiplied between two looks at whether to stop.
 const tileRows = 96

@@ -78,50 +78,58 @@ func (f *Format) vecPlain(c *[Rows]float32, panel []byte, x []uint32, k int) {
 		for b := range k / f.Block {
 			f.rowBlock(block[:f.Bytes], panel[b*f.Bytes*Rows:], r, words, at)
 			f.expand(q[:f.Block], s[:], m[:], block[:f.Bytes])
-			for i := range f.Block / f.each {
-				from := b*f.Block + i*f.each
-				offsets := m[i*f.offsets : (i+1)*f.offsets]
-				y = addProduct(y, q[i*f.each:(i+1)*f.each], s[i], offsets, x[from/Group*Record:], from%Group)
+			for at := 0; at < f.Block; at += f.turn() {
+				i, end := at/f.each, (at+f.turn())/f.each
+				offsets := m[i*f.offsets : end*f.offsets]
+				y = addProduct(y, q[at:at+f.turn()], s[i:end], offsets, x[(b*f.Block+at)/Group*Record:])
 			}
 		}
 		c[r] = y
 	}
 }
 
-// addProduct adds the product of the weights q, which share a scale and have the offsets m, with the activations in
-// group x from place from on.
-func addProduct(y float32, q []int8, s float32, m []float32, x []uint32, from int) float32 {
+// addProduct adds the product of a group of weights q, or of those of several that share a scale, whose scales are s
+// and whose offsets m, with the activations x.
+func addProduct(y float32, q []int8, s, m []float32, x []uint32) float32 {
 	d := math.Float32frombits(x[wordScale])
-	if len(q) <= Group {
-		y += float32(float32(sumOf(q, x, from)) * float32(s*d))
+	if len(q) == Group && len(s) == 1 {
+		y += float32(float32(sumOf(q, x)) * float32(s[0]*d))
 	}
 	for i, v := range m {
-		scaled := x[wordScaledSum]
-		if len(q)/len(m) == Group/2 {
-			scaled = x[i/2*Record+wordScaledLow+i%2]
+		n := len(q) / len(m)
+		group, word := x[i*n/Group*Record:], wordScaledSum
+		if n < Group {
+			word = wordScaledLow + i*n%Group/n
 		}
-		y += float32(v * math.Float32frombits(scaled))
+		y += float32(v * math.Float32frombits(group[word]))
 	}
-	if len(q) > Group {
-		total := float32(float32(sumOf(q[:Group], x, 0)) * d)
+	switch {
+	case len(s) == 2:
+		low, high := sumOf(q[:Group/2], x), sumOf(q[Group/2:], x[Group/2/4:])
+		y += float32((float32(float32(low)*s[0]) + float32(float32(high)*s[1])) * d)
+	case len(q) > Group:
+		total := float32(float32(sumOf(q[:Group], x)) * d)
 		for at := Group; at < len(q); at += Group {
 			group := x[at/Group*Record:]
-			total += float32(float32(sumOf(q[at:at+Group], group, 0)) * math.Float32frombits(group[wordScale]))
+			total += float32(float32(sumOf(q[at:at+Group], group)) * math.Float32frombits(group[wordScale]))
 		}
-		y += float32(s * total)
+		y += float32(s[0] * total)
 	}
 	return y
 }
 
-// sumOf is the exact sum of the weights q times the activations from place from of group x on.
-func sumOf(q []int8, x []uint32, from int) (sum int32) {
+// sumOf is the exact sum of the weights q, at most a group, times the activations in x.
+func sumOf(q []int8, x []uint32) (sum int32) {
 	for j := 0; j < len(q); j += 4 {
-		v, a := (*[4]int8)(q[j:]), x[(from+j)/4]
+		v, a := (*[4]int8)(q[j:]), x[j/4]
 		sum += int32(v[0])*int32(int8(a)) + int32(v[1])*int32(int8(a>>8)) + int32(v[2])*int32(int8(a>>16)) +
 			int32(v[3])*int32(int8(a>>24))
 	}
 	return sum
 }
+
+// turn is how many weights of a row addProduct takes.
+func (f *Format) turn() int { return max(f.each, Group) }
 
 // seconds is how many vectors of a form's M belong to a scale.
 func (f *Format) seconds() int {
@@ -183,19 +191,23 @@ func (f *Format) Tile(c []float32, ldc int, form *Form, x []uint32, stride, rows
 		for i := 0; i < rows && !add; i++ {
 			c[i*ldc+j] = 0
 		}
-		for from := 0; from < k; from += f.each {
-			for l := 0; l < f.each; l += 4 {
+		for from := 0; from < k; from += f.turn() {
+			for l := 0; l < f.turn(); l += 4 {
 				b := (*[4]byte)(form.Bytes[p*k*Rows+(from+l)/4*64+r*4:])
 				q[l], q[l+1], q[l+2], q[l+3] = int8(b[0]-128), int8(b[1]-128), int8(b[2]-128), int8(b[3]-128)
 			}
-			at := p*n + from/f.each*Rows
+			at, scales := p*n+from/f.each*Rows, f.turn()/f.each
+			var s [2]float32
+			for i := range scales {
+				s[i] = form.S[at+i*Rows+r]
+			}
 			var m [8]float32
-			for i := range f.offsets {
+			for i := range scales * f.offsets {
 				m[i] = form.M[(at*f.offsets)+i*Rows+r]
 			}
 			for i := range rows {
 				group := x[i*stride+from/Group*Record:]
-				c[i*ldc+j] = addProduct(c[i*ldc+j], q[:f.each], form.S[at+r], m[:f.offsets], group, from%Group)
+				c[i*ldc+j] = addProduct(c[i*ldc+j], q[:f.turn()], s[:scales], m[:scales*f.offsets], group)
 			}
 		}
 	}

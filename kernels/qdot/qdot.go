@@ -15,9 +15,13 @@
 //	y = y + float32(Σ q·a) · (s·d)          every operation rounded to float32, the sum exact
 //	y = y + m · (d·float32(Σ a))            for each offset, the sum over what shares m
 //
-// and where 128 weights share a scale, after what their offsets add,
+// but where 128 weights share a scale, after what their offsets add,
 //
 //	y = y + s · (((p₀ + p₁) + p₂) + p₃)     p = float32(Σ q·a) · d of each of their groups
+//
+// and where the two halves of a group have scales of their own,
+//
+//	y = y + (t₀ + t₁) · d                   t = float32(Σ q·a) · s of each half
 //
 // Every tier computes just this, whatever the number of rows, panels and workers, so a row of a batch has the bits of
 // that row alone.

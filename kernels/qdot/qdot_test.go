@@ -166,6 +166,7 @@ func product(f *Format, row []byte, x []uint32, k int) float32 {
 	for b := range k / f.Block {
 		q, s, m := make([]int8, f.Block), make([]float32, 16), make([]float32, 16)
 		f.expand(q, s, m, row[b*f.Bytes:][:f.Bytes])
+		half := float32(0)
 		for from := 0; from < f.Block; from += f.each {
 			// sums of q times the activations, and of these, over n weights of the block from place i on
 			sums := func(i, n int) (sum, plain int32, d float32) {
@@ -178,9 +179,16 @@ func product(f *Format, row []byte, x []uint32, k int) float32 {
 				return sum, plain, math.Float32frombits(record[wordScale])
 			}
 			scale := s[from/f.each]
-			if f.each <= Group {
+			if f.each == Group {
 				sum, _, d := sums(from, f.each)
 				y += float32(float32(sum) * float32(scale*d))
+			}
+			if f.each < Group {
+				if sum, _, d := sums(from, f.each); from%Group == 0 {
+					half = float32(float32(sum) * scale)
+				} else {
+					y += float32((half + float32(float32(sum)*scale)) * d)
+				}
 			}
 			for i := range f.offsets {
 				n := f.each / f.offsets

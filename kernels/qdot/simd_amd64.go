@@ -1139,24 +1139,6 @@ func tile16x4AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x 
 //go:noescape
 func tile16x4AVX2(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
 
-// tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
-//
-//go:noescape
-func tile16x5AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
-// tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
-//
-//go:noescape
-func tile16x6AVX512(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-
 // tileWideFewx1 is tileWidex1 for half a panel as a form has it.
 //
 //go:noescape
@@ -2020,16 +2002,20 @@ func unpackBlocks(format string, panel, bytes *byte, s, m *float32, blocks int, 
 func tileShape(kind int) (rows, columns int) {
 	switch {
 	case cpu.Has(cpu.AVX512VNNI):
+		switch kind {
+		case 2, 5:
+			return 4, 32
+		}
 		return 6, 32
 	case cpu.Current() == cpu.AVXVNNI:
 		return 3, 16
 	default:
+		if kind >= 8 {
+			return 6, 8
+		}
 		switch kind {
 		case 3, 5:
 			return 5, 16
-		}
-		if kind >= 8 {
-			return 6, 8
 		}
 		return 4, 16
 	}
@@ -2072,10 +2058,6 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16x3AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 2<<3 + 4:
 			tile16x4AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 2<<3 + 5:
-			tile16x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 2<<3 + 6:
-			tile16x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 1:
 			tile32x1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 3<<3 + 2:
@@ -2108,10 +2090,6 @@ func tile(kind, rows int, groups int, w *byte, wnext int, s, m *float32, snext i
 			tile16x3AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 5<<3 + 4:
 			tile16x4AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 5<<3 + 5:
-			tile16x5AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
-		case 5<<3 + 6:
-			tile16x6AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 7<<3 + 1:
 			tile128x1AVX512(groups, w, wnext, s, m, snext, x, ldx, c, ldc, add)
 		case 7<<3 + 2:

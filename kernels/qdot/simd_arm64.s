@@ -795,8 +795,8 @@ part0:
 	VDUP V6.S[0], V6.S4
 	WORD $0x4f2554c6 // SHL V6, V6, $5 of 4-byte lanes
 	FMOVQ 76(R3), F1
-	WORD $0x4f81e106 // SDOT V6, V8, V1[0]
 	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4f81e106 // SDOT V6, V8, V1[0]
 	FMOVQ 224(R9), F8
 	FMOVQ 288(R9), F10
 	WORD $0x4f24550b // SHL V11, V8, $4 of 4-byte lanes
@@ -833,9 +833,9 @@ part0:
 	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
 	WORD $0x4e3d1d6a // AND V10, V11, V29 of 4-byte lanes
 	WORD $0x4eac1d4a // ORR V10, V10, V12 of 4-byte lanes
+	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x4f85e942 // SDOT V2, V10, V5[2]
 	FMOVQ 544(R9), F10
-	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x4e3c1d4c // AND V12, V10, V28 of 4-byte lanes
 	WORD $0x4e3d1dab // AND V11, V13, V29 of 4-byte lanes
 	WORD $0x4eac1d6b // ORR V11, V11, V12 of 4-byte lanes
@@ -871,46 +871,40 @@ part0:
 	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
 	WORD $0x4fa1e926 // SDOT V6, V9, V1[3]
 	FMOVQ 800(R9), F1
+	PRFM 1216(R12), PLDL1KEEP
 	WORD $0x4f385429 // SHL V9, V1, $24 of 4-byte lanes
 	WORD $0x4f280529 // SSHR V9, V9, $24 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	PRFM 1216(R12), PLDL1KEEP
 	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	FMOVS 32(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dd25 // FMUL V5, V9, V5 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	WORD $0x4f305425 // SHL V5, V1, $16 of 4-byte lanes
-	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVS 32(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e24dce4 // FMUL V4, V7, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	WORD $0x4f285424 // SHL V4, V1, $8 of 4-byte lanes
+	WORD $0x6e29dc89 // FMUL V9, V4, V9 of 4-byte lanes
+	WORD $0x4f305424 // SHL V4, V1, $16 of 4-byte lanes
 	WORD $0x4f280484 // SSHR V4, V4, $24 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
 	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
-	FMOVS 92(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc87 // FMUL V7, V4, V7 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e24dce4 // FMUL V4, V7, V4 of 4-byte lanes
+	WORD $0x4e24d524 // FADD V4, V9, V4 of 4-byte lanes
+	FMOVS 32(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dc89 // FMUL V9, V4, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	WORD $0x4f285429 // SHL V9, V1, $8 of 4-byte lanes
+	WORD $0x4f280529 // SSHR V9, V9, $24 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	WORD $0x6e29dc49 // FMUL V9, V2, V9 of 4-byte lanes
 	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	FMOVS 92(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
+	WORD $0x4e20d520 // FADD V0, V9, V0 of 4-byte lanes
+	FMOVS 92(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dc09 // FMUL V9, V0, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -936,162 +930,156 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F1
-	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	FMOVQ 864(R9), F6
-	FMOVQ 928(R9), F0
-	WORD $0x4f2454c7 // SHL V7, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1c02 // AND V2, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1ce4 // AND V4, V7, V29 of 4-byte lanes
+	FMOVD (R10), F9
+	WORD $0x0e217929 // FCVTL V9, V9, V0 of 4-byte lanes
+	FMOVQ 864(R9), F0
+	FMOVQ 928(R9), F6
+	WORD $0x4f245401 // SHL V1, V0, $4 of 4-byte lanes
+	WORD $0x4e3c1cc2 // AND V2, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1c24 // AND V4, V1, V29 of 4-byte lanes
 	WORD $0x4ea21c84 // ORR V4, V4, V2 of 4-byte lanes
 	FMOVS 164(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	FMOVQ 120(R3), F7
-	WORD $0x4f87e082 // SDOT V2, V4, V7[0]
-	WORD $0x4f2254c4 // SHL V4, V6, $2 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1c85 // AND V5, V4, V29 of 4-byte lanes
-	WORD $0x4ea01ca5 // ORR V5, V5, V0 of 4-byte lanes
-	FMOVS 224(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
+	FMOVQ 120(R3), F1
+	WORD $0x4f81e082 // SDOT V2, V4, V1[0]
+	WORD $0x4f225404 // SHL V4, V0, $2 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1c87 // AND V7, V4, V29 of 4-byte lanes
+	WORD $0x4ea61ce7 // ORR V7, V7, V6 of 4-byte lanes
+	FMOVS 224(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x4f2554c6 // SHL V6, V6, $5 of 4-byte lanes
 	FMOVQ 180(R3), F4
-	WORD $0x4f84e0a0 // SDOT V0, V5, V4[0]
-	FMOVQ 992(R9), F5
-	WORD $0x4e3c1ca9 // AND V9, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1ccb // AND V11, V6, V29 of 4-byte lanes
-	WORD $0x4ea91d6b // ORR V11, V11, V9 of 4-byte lanes
-	FMOVS 168(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f255529 // SHL V9, V9, $5 of 4-byte lanes
-	FMOVQ 136(R3), F10
-	WORD $0x4f8ae169 // SDOT V9, V11, V10[0]
-	WORD $0x6f3e04c6 // USHR V6, V6, $2 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
-	WORD $0x4e3d1ccb // AND V11, V6, V29 of 4-byte lanes
+	WORD $0x4f84e0e6 // SDOT V6, V7, V4[0]
+	FMOVQ 992(R9), F7
+	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c0b // AND V11, V0, V29 of 4-byte lanes
 	WORD $0x4ea51d6b // ORR V11, V11, V5 of 4-byte lanes
-	FMOVS 228(R3), F5
+	FMOVS 168(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
-	FMOVQ 196(R3), F6
-	WORD $0x4f86e165 // SDOT V5, V11, V6[0]
+	FMOVQ 136(R3), F10
+	WORD $0x4f8ae165 // SDOT V5, V11, V10[0]
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c0b // AND V11, V0, V29 of 4-byte lanes
+	WORD $0x4ea71d6b // ORR V11, V11, V7 of 4-byte lanes
+	FMOVS 228(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x4f2554e7 // SHL V7, V7, $5 of 4-byte lanes
+	FMOVQ 196(R3), F0
+	WORD $0x4f80e167 // SDOT V7, V11, V0[0]
 	FMOVQ 1056(R9), F11
 	FMOVQ 1120(R9), F8
 	WORD $0x4f245563 // SHL V3, V11, $4 of 4-byte lanes
 	WORD $0x4e3c1d0c // AND V12, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1c6d // AND V13, V3, V29 of 4-byte lanes
 	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
-	WORD $0x4fa7e1a2 // SDOT V2, V13, V7[1]
+	WORD $0x4fa1e1a2 // SDOT V2, V13, V1[1]
 	WORD $0x4f22556d // SHL V13, V11, $2 of 4-byte lanes
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x4e3d1dac // AND V12, V13, V29 of 4-byte lanes
 	WORD $0x4ea81d8c // ORR V12, V12, V8 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4fa4e180 // SDOT V0, V12, V4[1]
+	WORD $0x4fa4e186 // SDOT V6, V12, V4[1]
 	FMOVQ 1184(R9), F12
 	WORD $0x4e3c1d88 // AND V8, V12, V28 of 4-byte lanes
 	WORD $0x4e3d1d6d // AND V13, V11, V29 of 4-byte lanes
 	WORD $0x4ea81dad // ORR V13, V13, V8 of 4-byte lanes
-	WORD $0x4faae1a9 // SDOT V9, V13, V10[1]
+	WORD $0x4faae1a5 // SDOT V5, V13, V10[1]
 	WORD $0x6f3e056b // USHR V11, V11, $2 of 4-byte lanes
 	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
 	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
 	WORD $0x4e3d1d6d // AND V13, V11, V29 of 4-byte lanes
 	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
-	WORD $0x4fa6e1a5 // SDOT V5, V13, V6[1]
+	WORD $0x4fa0e1a7 // SDOT V7, V13, V0[1]
 	FMOVQ 1248(R9), F13
 	FMOVQ 1312(R9), F12
 	WORD $0x4f2455ab // SHL V11, V13, $4 of 4-byte lanes
 	WORD $0x4e3c1d88 // AND V8, V12, V28 of 4-byte lanes
 	WORD $0x4e3d1d63 // AND V3, V11, V29 of 4-byte lanes
 	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
-	WORD $0x4f87e862 // SDOT V2, V3, V7[2]
+	WORD $0x4f81e862 // SDOT V2, V3, V1[2]
 	WORD $0x4f2255a3 // SHL V3, V13, $2 of 4-byte lanes
 	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
 	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
 	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
 	WORD $0x4eac1d08 // ORR V8, V8, V12 of 4-byte lanes
-	WORD $0x4f84e900 // SDOT V0, V8, V4[2]
+	WORD $0x4f84e906 // SDOT V6, V8, V4[2]
 	FMOVQ 1376(R9), F8
 	WORD $0x4e3c1d0c // AND V12, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1da3 // AND V3, V13, V29 of 4-byte lanes
 	WORD $0x4eac1c63 // ORR V3, V3, V12 of 4-byte lanes
-	WORD $0x4f8ae869 // SDOT V9, V3, V10[2]
+	WORD $0x4f8ae865 // SDOT V5, V3, V10[2]
 	WORD $0x6f3e05ad // USHR V13, V13, $2 of 4-byte lanes
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1da3 // AND V3, V13, V29 of 4-byte lanes
 	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
-	WORD $0x4f86e865 // SDOT V5, V3, V6[2]
+	WORD $0x4f80e867 // SDOT V7, V3, V0[2]
 	FMOVQ 1440(R9), F3
 	FMOVQ 1504(R9), F8
 	WORD $0x4f24546d // SHL V13, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1d0c // AND V12, V8, V28 of 4-byte lanes
 	WORD $0x4e3d1dab // AND V11, V13, V29 of 4-byte lanes
 	WORD $0x4eac1d6b // ORR V11, V11, V12 of 4-byte lanes
-	WORD $0x4fa7e962 // SDOT V2, V11, V7[3]
-	WORD $0x4f225467 // SHL V7, V3, $2 of 4-byte lanes
+	WORD $0x4fa1e962 // SDOT V2, V11, V1[3]
+	WORD $0x4f225461 // SHL V1, V3, $2 of 4-byte lanes
 	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
 	WORD $0x4e3c1d08 // AND V8, V8, V28 of 4-byte lanes
-	WORD $0x4e3d1ceb // AND V11, V7, V29 of 4-byte lanes
+	WORD $0x4e3d1c2b // AND V11, V1, V29 of 4-byte lanes
 	WORD $0x4ea81d6b // ORR V11, V11, V8 of 4-byte lanes
-	WORD $0x4fa4e960 // SDOT V0, V11, V4[3]
+	WORD $0x4fa4e966 // SDOT V6, V11, V4[3]
+	PRFM 1152(R12), PLDL1KEEP
 	FMOVQ 1568(R9), F4
 	WORD $0x4e3c1c8b // AND V11, V4, V28 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
 	WORD $0x4e3d1c68 // AND V8, V3, V29 of 4-byte lanes
 	WORD $0x4eab1d08 // ORR V8, V8, V11 of 4-byte lanes
-	WORD $0x4faae909 // SDOT V9, V8, V10[3]
+	WORD $0x4faae905 // SDOT V5, V8, V10[3]
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
 	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e3d1c6a // AND V10, V3, V29 of 4-byte lanes
 	WORD $0x4ea41d4a // ORR V10, V10, V4 of 4-byte lanes
-	WORD $0x4fa6e945 // SDOT V5, V10, V6[3]
-	FMOVQ 1632(R9), F6
-	WORD $0x4f3854ca // SHL V10, V6, $24 of 4-byte lanes
+	WORD $0x4fa0e947 // SDOT V7, V10, V0[3]
+	FMOVQ 1632(R9), F0
+	WORD $0x4f38540a // SHL V10, V0, $24 of 4-byte lanes
 	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e21dd4a // FMUL V10, V10, V1 of 4-byte lanes
-	FMOVS 152(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dd44 // FMUL V4, V10, V4 of 4-byte lanes
+	WORD $0x6e29dd4a // FMUL V10, V10, V9 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	WORD $0x4f3054c4 // SHL V4, V6, $16 of 4-byte lanes
-	WORD $0x4f280484 // SSHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e21dc84 // FMUL V4, V4, V1 of 4-byte lanes
-	FMOVS 152(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e22dd22 // FMUL V2, V9, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	WORD $0x4f2854c2 // SHL V2, V6, $8 of 4-byte lanes
+	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
+	WORD $0x4f305402 // SHL V2, V0, $16 of 4-byte lanes
 	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
-	FMOVS 212(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dc49 // FMUL V9, V2, V9 of 4-byte lanes
+	WORD $0x6e29dc42 // FMUL V2, V2, V9 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
+	WORD $0x4e22d542 // FADD V2, V10, V2 of 4-byte lanes
+	FMOVS 152(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
+	WORD $0x4f28540a // SHL V10, V0, $8 of 4-byte lanes
+	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e29dd4a // FMUL V10, V10, V9 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2adcca // FMUL V10, V6, V10 of 4-byte lanes
+	WORD $0x4f280400 // SSHR V0, V0, $24 of 4-byte lanes
 	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
 	WORD $0x6e29dc09 // FMUL V9, V0, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	WORD $0x4f2804c6 // SSHR V6, V6, $24 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	FMOVS 212(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dc26 // FMUL V6, V1, V6 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e26dca6 // FMUL V6, V5, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e29dce9 // FMUL V9, V7, V9 of 4-byte lanes
+	WORD $0x4e29d549 // FADD V9, V10, V9 of 4-byte lanes
+	FMOVS 212(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2add2a // FMUL V10, V9, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -1117,162 +1105,156 @@ panel2:
 part2:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F6
-	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
-	FMOVQ 1696(R9), F5
-	FMOVQ 1760(R9), F1
-	WORD $0x4f2454a9 // SHL V9, V5, $4 of 4-byte lanes
-	WORD $0x4e3c1c20 // AND V0, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1d22 // AND V2, V9, V29 of 4-byte lanes
-	WORD $0x4ea01c42 // ORR V2, V2, V0 of 4-byte lanes
-	FMOVS 284(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x4f255400 // SHL V0, V0, $5 of 4-byte lanes
-	FMOVQ 240(R3), F9
-	WORD $0x4f89e040 // SDOT V0, V2, V9[0]
-	WORD $0x4f2254a2 // SHL V2, V5, $2 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
-	WORD $0x4e3d1c44 // AND V4, V2, V29 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	FMOVS 344(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
+	FMOVD (R10), F10
+	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
+	FMOVQ 1696(R9), F9
+	FMOVQ 1760(R9), F7
+	WORD $0x4f245520 // SHL V0, V9, $4 of 4-byte lanes
+	WORD $0x4e3c1ce6 // AND V6, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c02 // AND V2, V0, V29 of 4-byte lanes
+	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
+	FMOVS 284(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x4f2554c6 // SHL V6, V6, $5 of 4-byte lanes
+	FMOVQ 240(R3), F0
+	WORD $0x4f80e046 // SDOT V6, V2, V0[0]
+	WORD $0x4f225522 // SHL V2, V9, $2 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x4e3c1ce7 // AND V7, V7, V28 of 4-byte lanes
+	WORD $0x4e3d1c45 // AND V5, V2, V29 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	FMOVS 344(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x4f2554e7 // SHL V7, V7, $5 of 4-byte lanes
 	FMOVQ 300(R3), F2
-	WORD $0x4f82e081 // SDOT V1, V4, V2[0]
-	FMOVQ 1824(R9), F4
-	WORD $0x4e3c1c8a // AND V10, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
-	WORD $0x4eaa1c63 // ORR V3, V3, V10 of 4-byte lanes
-	FMOVS 288(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x4f25554a // SHL V10, V10, $5 of 4-byte lanes
-	FMOVQ 256(R3), F8
-	WORD $0x4f88e06a // SDOT V10, V3, V8[0]
-	WORD $0x6f3e04a5 // USHR V5, V5, $2 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1ca3 // AND V3, V5, V29 of 4-byte lanes
+	WORD $0x4f82e0a7 // SDOT V7, V5, V2[0]
+	FMOVQ 1824(R9), F5
+	WORD $0x4e3c1ca4 // AND V4, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
 	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	FMOVS 348(R3), F4
+	FMOVS 288(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
-	FMOVQ 316(R3), F5
-	WORD $0x4f85e064 // SDOT V4, V3, V5[0]
+	FMOVQ 256(R3), F8
+	WORD $0x4f88e064 // SDOT V4, V3, V8[0]
+	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
+	FMOVS 348(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	FMOVQ 316(R3), F9
+	WORD $0x4f89e065 // SDOT V5, V3, V9[0]
 	FMOVQ 1888(R9), F3
 	FMOVQ 1952(R9), F11
-	WORD $0x4f245467 // SHL V7, V3, $4 of 4-byte lanes
+	WORD $0x4f245461 // SHL V1, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1d6c // AND V12, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1ced // AND V13, V7, V29 of 4-byte lanes
+	WORD $0x4e3d1c2d // AND V13, V1, V29 of 4-byte lanes
 	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
-	WORD $0x4fa9e1a0 // SDOT V0, V13, V9[1]
+	WORD $0x4fa0e1a6 // SDOT V6, V13, V0[1]
 	WORD $0x4f22546d // SHL V13, V3, $2 of 4-byte lanes
 	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
 	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x4e3d1dac // AND V12, V13, V29 of 4-byte lanes
 	WORD $0x4eab1d8c // ORR V12, V12, V11 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4fa2e181 // SDOT V1, V12, V2[1]
+	WORD $0x4fa2e187 // SDOT V7, V12, V2[1]
 	FMOVQ 2016(R9), F12
 	WORD $0x4e3c1d8b // AND V11, V12, V28 of 4-byte lanes
 	WORD $0x4e3d1c6d // AND V13, V3, V29 of 4-byte lanes
 	WORD $0x4eab1dad // ORR V13, V13, V11 of 4-byte lanes
-	WORD $0x4fa8e1aa // SDOT V10, V13, V8[1]
+	WORD $0x4fa8e1a4 // SDOT V4, V13, V8[1]
 	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
 	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
 	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
 	WORD $0x4e3d1c6d // AND V13, V3, V29 of 4-byte lanes
 	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
-	WORD $0x4fa5e1a4 // SDOT V4, V13, V5[1]
+	WORD $0x4fa9e1a5 // SDOT V5, V13, V9[1]
 	FMOVQ 2080(R9), F13
 	FMOVQ 2144(R9), F12
 	WORD $0x4f2455a3 // SHL V3, V13, $4 of 4-byte lanes
 	WORD $0x4e3c1d8b // AND V11, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1c67 // AND V7, V3, V29 of 4-byte lanes
-	WORD $0x4eab1ce7 // ORR V7, V7, V11 of 4-byte lanes
-	WORD $0x4f89e8e0 // SDOT V0, V7, V9[2]
-	WORD $0x4f2255a7 // SHL V7, V13, $2 of 4-byte lanes
+	WORD $0x4e3d1c61 // AND V1, V3, V29 of 4-byte lanes
+	WORD $0x4eab1c21 // ORR V1, V1, V11 of 4-byte lanes
+	WORD $0x4f80e826 // SDOT V6, V1, V0[2]
+	WORD $0x4f2255a1 // SHL V1, V13, $2 of 4-byte lanes
 	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
 	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1ceb // AND V11, V7, V29 of 4-byte lanes
+	WORD $0x4e3d1c2b // AND V11, V1, V29 of 4-byte lanes
 	WORD $0x4eac1d6b // ORR V11, V11, V12 of 4-byte lanes
-	WORD $0x4f82e961 // SDOT V1, V11, V2[2]
+	WORD $0x4f82e967 // SDOT V7, V11, V2[2]
 	FMOVQ 2208(R9), F11
 	WORD $0x4e3c1d6c // AND V12, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1da7 // AND V7, V13, V29 of 4-byte lanes
-	WORD $0x4eac1ce7 // ORR V7, V7, V12 of 4-byte lanes
-	WORD $0x4f88e8ea // SDOT V10, V7, V8[2]
+	WORD $0x4e3d1da1 // AND V1, V13, V29 of 4-byte lanes
+	WORD $0x4eac1c21 // ORR V1, V1, V12 of 4-byte lanes
+	WORD $0x4f88e824 // SDOT V4, V1, V8[2]
 	WORD $0x6f3e05ad // USHR V13, V13, $2 of 4-byte lanes
 	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
 	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1da7 // AND V7, V13, V29 of 4-byte lanes
-	WORD $0x4eab1ce7 // ORR V7, V7, V11 of 4-byte lanes
-	WORD $0x4f85e8e4 // SDOT V4, V7, V5[2]
-	FMOVQ 2272(R9), F7
+	WORD $0x4e3d1da1 // AND V1, V13, V29 of 4-byte lanes
+	WORD $0x4eab1c21 // ORR V1, V1, V11 of 4-byte lanes
+	WORD $0x4f89e825 // SDOT V5, V1, V9[2]
+	FMOVQ 2272(R9), F1
 	FMOVQ 2336(R9), F11
-	WORD $0x4f2454ed // SHL V13, V7, $4 of 4-byte lanes
+	WORD $0x4f24542d // SHL V13, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1d6c // AND V12, V11, V28 of 4-byte lanes
 	WORD $0x4e3d1da3 // AND V3, V13, V29 of 4-byte lanes
 	WORD $0x4eac1c63 // ORR V3, V3, V12 of 4-byte lanes
-	WORD $0x4fa9e860 // SDOT V0, V3, V9[3]
-	WORD $0x4f2254e9 // SHL V9, V7, $2 of 4-byte lanes
+	WORD $0x4fa0e866 // SDOT V6, V3, V0[3]
+	WORD $0x4f225420 // SHL V0, V1, $2 of 4-byte lanes
 	WORD $0x6f3c056b // USHR V11, V11, $4 of 4-byte lanes
 	WORD $0x4e3c1d6b // AND V11, V11, V28 of 4-byte lanes
-	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
+	WORD $0x4e3d1c03 // AND V3, V0, V29 of 4-byte lanes
 	WORD $0x4eab1c63 // ORR V3, V3, V11 of 4-byte lanes
-	WORD $0x4fa2e861 // SDOT V1, V3, V2[3]
+	WORD $0x4fa2e867 // SDOT V7, V3, V2[3]
+	PRFM 1152(R12), PLDL1KEEP
 	FMOVQ 2400(R9), F2
 	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e3d1ceb // AND V11, V7, V29 of 4-byte lanes
+	WORD $0x4e3d1c2b // AND V11, V1, V29 of 4-byte lanes
 	WORD $0x4ea31d6b // ORR V11, V11, V3 of 4-byte lanes
-	WORD $0x4fa8e96a // SDOT V10, V11, V8[3]
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4fa8e964 // SDOT V4, V11, V8[3]
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
 	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1ce8 // AND V8, V7, V29 of 4-byte lanes
+	WORD $0x4e3d1c28 // AND V8, V1, V29 of 4-byte lanes
 	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	WORD $0x4fa5e904 // SDOT V4, V8, V5[3]
-	FMOVQ 2464(R9), F5
-	WORD $0x4f3854a8 // SHL V8, V5, $24 of 4-byte lanes
+	WORD $0x4fa9e905 // SDOT V5, V8, V9[3]
+	FMOVQ 2464(R9), F9
+	WORD $0x4f385528 // SHL V8, V9, $24 of 4-byte lanes
 	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e26dd08 // FMUL V8, V8, V6 of 4-byte lanes
-	FMOVS 272(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dd02 // FMUL V2, V8, V2 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	WORD $0x4f3054a2 // SHL V2, V5, $16 of 4-byte lanes
-	WORD $0x4f280442 // SSHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e26dc42 // FMUL V2, V2, V6 of 4-byte lanes
-	FMOVS 272(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e20dd40 // FMUL V0, V10, V0 of 4-byte lanes
-	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
-	WORD $0x4f2854a0 // SHL V0, V5, $8 of 4-byte lanes
-	WORD $0x4f280400 // SSHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e26dc00 // FMUL V0, V0, V6 of 4-byte lanes
-	FMOVS 332(R3), F10
-	VDUP V10.S[0], V10.S4
-	WORD $0x6e2adc0a // FMUL V10, V0, V10 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
-	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
-	WORD $0x4f2804a5 // SSHR V5, V5, $24 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e26dca6 // FMUL V6, V5, V6 of 4-byte lanes
-	FMOVS 332(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dcc5 // FMUL V5, V6, V5 of 4-byte lanes
+	WORD $0x6e2add08 // FMUL V8, V8, V10 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e28dcc8 // FMUL V8, V6, V8 of 4-byte lanes
+	WORD $0x4f305526 // SHL V6, V9, $16 of 4-byte lanes
+	WORD $0x4f2804c6 // SSHR V6, V6, $24 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2adcc6 // FMUL V6, V6, V10 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	WORD $0x6e26dc86 // FMUL V6, V4, V6 of 4-byte lanes
+	WORD $0x4e26d506 // FADD V6, V8, V6 of 4-byte lanes
+	FMOVS 272(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dcc8 // FMUL V8, V6, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	WORD $0x4f285528 // SHL V8, V9, $8 of 4-byte lanes
+	WORD $0x4f280508 // SSHR V8, V8, $24 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e2add08 // FMUL V8, V8, V10 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
+	WORD $0x4f280529 // SSHR V9, V9, $24 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e2add2a // FMUL V10, V9, V10 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2adcaa // FMUL V10, V5, V10 of 4-byte lanes
+	WORD $0x4e2ad50a // FADD V10, V8, V10 of 4-byte lanes
+	FMOVS 332(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -1298,163 +1280,157 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F5
-	WORD $0x0e2178a5 // FCVTL V5, V5, V0 of 4-byte lanes
-	FMOVQ 2528(R9), F4
-	FMOVQ 2592(R9), F6
-	WORD $0x4f24548a // SHL V10, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1cc1 // AND V1, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1d40 // AND V0, V10, V29 of 4-byte lanes
-	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
-	FMOVS 404(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f255421 // SHL V1, V1, $5 of 4-byte lanes
-	FMOVQ 360(R3), F10
-	WORD $0x4f8ae001 // SDOT V1, V0, V10[0]
-	WORD $0x4f225480 // SHL V0, V4, $2 of 4-byte lanes
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c02 // AND V2, V0, V29 of 4-byte lanes
-	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
-	FMOVS 464(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f2554c6 // SHL V6, V6, $5 of 4-byte lanes
-	FMOVQ 420(R3), F0
-	WORD $0x4f80e046 // SDOT V6, V2, V0[0]
-	FMOVQ 2656(R9), F2
-	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c87 // AND V7, V4, V29 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	FMOVS 408(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x4f255508 // SHL V8, V8, $5 of 4-byte lanes
-	FMOVQ 376(R3), F11
-	WORD $0x4f8be0e8 // SDOT V8, V7, V11[0]
-	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e3d1c87 // AND V7, V4, V29 of 4-byte lanes
-	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
-	FMOVS 468(R3), F2
+	FMOVD (R10), F8
+	WORD $0x0e217908 // FCVTL V8, V8, V0 of 4-byte lanes
+	FMOVQ 2528(R9), F10
+	FMOVQ 2592(R9), F5
+	WORD $0x4f245549 // SHL V9, V10, $4 of 4-byte lanes
+	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1d26 // AND V6, V9, V29 of 4-byte lanes
+	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
+	FMOVS 404(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x4f2554e7 // SHL V7, V7, $5 of 4-byte lanes
+	FMOVQ 360(R3), F9
+	WORD $0x4f89e0c7 // SDOT V7, V6, V9[0]
+	WORD $0x4f225546 // SHL V6, V10, $2 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1cc4 // AND V4, V6, V29 of 4-byte lanes
+	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
+	FMOVS 464(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2554a5 // SHL V5, V5, $5 of 4-byte lanes
+	FMOVQ 420(R3), F6
+	WORD $0x4f86e085 // SDOT V5, V4, V6[0]
+	FMOVQ 2656(R9), F4
+	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1d41 // AND V1, V10, V29 of 4-byte lanes
+	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
+	FMOVS 408(R3), F2
 	VDUP V2.S[0], V2.S4
 	WORD $0x4f255442 // SHL V2, V2, $5 of 4-byte lanes
-	FMOVQ 436(R3), F4
-	WORD $0x4f84e0e2 // SDOT V2, V7, V4[0]
+	FMOVQ 376(R3), F11
+	WORD $0x4f8be022 // SDOT V2, V1, V11[0]
+	WORD $0x6f3e054a // USHR V10, V10, $2 of 4-byte lanes
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e3d1d41 // AND V1, V10, V29 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	FMOVS 468(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f255484 // SHL V4, V4, $5 of 4-byte lanes
+	FMOVQ 436(R3), F10
 	PRFM 1088(R12), PLDL1KEEP
-	FMOVQ 2720(R9), F7
+	WORD $0x4f8ae024 // SDOT V4, V1, V10[0]
+	FMOVQ 2720(R9), F1
 	FMOVQ 2784(R9), F3
-	WORD $0x4f2454e9 // SHL V9, V7, $4 of 4-byte lanes
+	WORD $0x4f245420 // SHL V0, V1, $4 of 4-byte lanes
 	WORD $0x4e3c1c6c // AND V12, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d2d // AND V13, V9, V29 of 4-byte lanes
+	WORD $0x4e3d1c0d // AND V13, V0, V29 of 4-byte lanes
 	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
-	WORD $0x4faae1a1 // SDOT V1, V13, V10[1]
-	WORD $0x4f2254ed // SHL V13, V7, $2 of 4-byte lanes
+	WORD $0x4fa9e1a7 // SDOT V7, V13, V9[1]
+	WORD $0x4f22542d // SHL V13, V1, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e3d1dac // AND V12, V13, V29 of 4-byte lanes
 	WORD $0x4ea31d8c // ORR V12, V12, V3 of 4-byte lanes
-	WORD $0x4fa0e186 // SDOT V6, V12, V0[1]
+	WORD $0x4fa6e185 // SDOT V5, V12, V6[1]
 	FMOVQ 2848(R9), F12
 	WORD $0x4e3c1d83 // AND V3, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1ced // AND V13, V7, V29 of 4-byte lanes
+	WORD $0x4e3d1c2d // AND V13, V1, V29 of 4-byte lanes
 	WORD $0x4ea31dad // ORR V13, V13, V3 of 4-byte lanes
-	WORD $0x4fabe1a8 // SDOT V8, V13, V11[1]
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
+	WORD $0x4fabe1a2 // SDOT V2, V13, V11[1]
+	WORD $0x6f3e0421 // USHR V1, V1, $2 of 4-byte lanes
 	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
 	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1ced // AND V13, V7, V29 of 4-byte lanes
+	WORD $0x4e3d1c2d // AND V13, V1, V29 of 4-byte lanes
 	WORD $0x4eac1dad // ORR V13, V13, V12 of 4-byte lanes
-	WORD $0x4fa4e1a2 // SDOT V2, V13, V4[1]
+	WORD $0x4faae1a4 // SDOT V4, V13, V10[1]
 	FMOVQ 2912(R9), F13
 	FMOVQ 2976(R9), F12
-	WORD $0x4f2455a7 // SHL V7, V13, $4 of 4-byte lanes
+	WORD $0x4f2455a1 // SHL V1, V13, $4 of 4-byte lanes
 	WORD $0x4e3c1d83 // AND V3, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1ce9 // AND V9, V7, V29 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x4f8ae921 // SDOT V1, V9, V10[2]
-	WORD $0x4f2255a9 // SHL V9, V13, $2 of 4-byte lanes
+	WORD $0x4e3d1c20 // AND V0, V1, V29 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x4f89e807 // SDOT V7, V0, V9[2]
+	WORD $0x4f2255a0 // SHL V0, V13, $2 of 4-byte lanes
 	WORD $0x6f3c058c // USHR V12, V12, $4 of 4-byte lanes
 	WORD $0x4e3c1d8c // AND V12, V12, V28 of 4-byte lanes
-	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
+	WORD $0x4e3d1c03 // AND V3, V0, V29 of 4-byte lanes
 	WORD $0x4eac1c63 // ORR V3, V3, V12 of 4-byte lanes
-	WORD $0x4f80e866 // SDOT V6, V3, V0[2]
-	FMOVQ 3040(R9), F3
 	PRFM 1152(R12), PLDL1KEEP
+	WORD $0x4f86e865 // SDOT V5, V3, V6[2]
+	FMOVQ 3040(R9), F3
 	WORD $0x4e3c1c6c // AND V12, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1da9 // AND V9, V13, V29 of 4-byte lanes
-	WORD $0x4eac1d29 // ORR V9, V9, V12 of 4-byte lanes
-	WORD $0x4f8be928 // SDOT V8, V9, V11[2]
+	WORD $0x4e3d1da0 // AND V0, V13, V29 of 4-byte lanes
+	WORD $0x4eac1c00 // ORR V0, V0, V12 of 4-byte lanes
+	WORD $0x4f8be802 // SDOT V2, V0, V11[2]
 	WORD $0x6f3e05ad // USHR V13, V13, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1da9 // AND V9, V13, V29 of 4-byte lanes
-	WORD $0x4ea31d29 // ORR V9, V9, V3 of 4-byte lanes
-	WORD $0x4f84e922 // SDOT V2, V9, V4[2]
-	FMOVQ 3104(R9), F9
+	WORD $0x4e3d1da0 // AND V0, V13, V29 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x4f8ae804 // SDOT V4, V0, V10[2]
+	FMOVQ 3104(R9), F0
 	FMOVQ 3168(R9), F3
-	WORD $0x4f24552d // SHL V13, V9, $4 of 4-byte lanes
+	WORD $0x4f24540d // SHL V13, V0, $4 of 4-byte lanes
 	WORD $0x4e3c1c6c // AND V12, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1da7 // AND V7, V13, V29 of 4-byte lanes
-	WORD $0x4eac1ce7 // ORR V7, V7, V12 of 4-byte lanes
-	WORD $0x4faae8e1 // SDOT V1, V7, V10[3]
-	WORD $0x4f22552a // SHL V10, V9, $2 of 4-byte lanes
+	WORD $0x4e3d1da1 // AND V1, V13, V29 of 4-byte lanes
+	WORD $0x4eac1c21 // ORR V1, V1, V12 of 4-byte lanes
+	WORD $0x4fa9e827 // SDOT V7, V1, V9[3]
+	WORD $0x4f225409 // SHL V9, V0, $2 of 4-byte lanes
 	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
 	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e3d1d47 // AND V7, V10, V29 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
-	WORD $0x4fa0e8e6 // SDOT V6, V7, V0[3]
-	FMOVQ 3232(R9), F0
-	WORD $0x4e3c1c07 // AND V7, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1d23 // AND V3, V9, V29 of 4-byte lanes
-	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
-	WORD $0x4fabe868 // SDOT V8, V3, V11[3]
-	WORD $0x6f3e0529 // USHR V9, V9, $2 of 4-byte lanes
-	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1d2b // AND V11, V9, V29 of 4-byte lanes
-	WORD $0x4ea01d6b // ORR V11, V11, V0 of 4-byte lanes
-	WORD $0x4fa4e962 // SDOT V2, V11, V4[3]
-	FMOVQ 3296(R9), F4
-	WORD $0x4f38548b // SHL V11, V4, $24 of 4-byte lanes
+	WORD $0x4e3d1d21 // AND V1, V9, V29 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4fa6e825 // SDOT V5, V1, V6[3]
+	FMOVQ 3232(R9), F6
+	WORD $0x4e3c1cc1 // AND V1, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1c03 // AND V3, V0, V29 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4fabe862 // SDOT V2, V3, V11[3]
+	WORD $0x6f3e0400 // USHR V0, V0, $2 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
+	WORD $0x4e3d1c0b // AND V11, V0, V29 of 4-byte lanes
+	WORD $0x4ea61d6b // ORR V11, V11, V6 of 4-byte lanes
+	WORD $0x4faae964 // SDOT V4, V11, V10[3]
+	FMOVQ 3296(R9), F10
+	PRFM 1216(R12), PLDL1KEEP
+	WORD $0x4f38554b // SHL V11, V10, $24 of 4-byte lanes
 	WORD $0x4f28056b // SSHR V11, V11, $24 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	PRFM 1216(R12), PLDL1KEEP
-	WORD $0x6e25dd6b // FMUL V11, V11, V5 of 4-byte lanes
-	FMOVS 392(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dd60 // FMUL V0, V11, V0 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
-	WORD $0x4f305480 // SHL V0, V4, $16 of 4-byte lanes
-	WORD $0x4f280400 // SSHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e25dc00 // FMUL V0, V0, V5 of 4-byte lanes
-	FMOVS 392(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	WORD $0x4f285481 // SHL V1, V4, $8 of 4-byte lanes
-	WORD $0x4f280421 // SSHR V1, V1, $24 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e25dc21 // FMUL V1, V1, V5 of 4-byte lanes
-	FMOVS 452(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e28dcc8 // FMUL V8, V6, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	WORD $0x4f280484 // SSHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
-	FMOVS 452(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
+	WORD $0x6e28dd6b // FMUL V11, V11, V8 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e2bdceb // FMUL V11, V7, V11 of 4-byte lanes
+	WORD $0x4f305547 // SHL V7, V10, $16 of 4-byte lanes
+	WORD $0x4f2804e7 // SSHR V7, V7, $24 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e28dce7 // FMUL V7, V7, V8 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
+	WORD $0x4e27d567 // FADD V7, V11, V7 of 4-byte lanes
+	FMOVS 392(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdceb // FMUL V11, V7, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
+	WORD $0x4f28554b // SHL V11, V10, $8 of 4-byte lanes
+	WORD $0x4f28056b // SSHR V11, V11, $24 of 4-byte lanes
+	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
+	WORD $0x6e28dd6b // FMUL V11, V11, V8 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2bdcab // FMUL V11, V5, V11 of 4-byte lanes
+	WORD $0x4f28054a // SSHR V10, V10, $24 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
+	WORD $0x4e28d568 // FADD V8, V11, V8 of 4-byte lanes
+	FMOVS 452(R3), F11
+	VDUP V11.S[0], V11.S4
+	WORD $0x6e2bdd0b // FMUL V11, V8, V11 of 4-byte lanes
+	WORD $0x4e2bd7de // FADD V30, V30, V11 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -6566,312 +6542,306 @@ part0:
 	WORD $0x4eb31d29 // ORR V9, V9, V19 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
 	WORD $0x6e20dd29 // FMUL V9, V9, V0 of 4-byte lanes
-	FMOVS 32(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dd24 // FMUL V4, V9, V4 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e24dce4 // FMUL V4, V7, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 96(R9), F4
+	WORD $0x6e29dce9 // FMUL V9, V7, V9 of 4-byte lanes
 	FMOVQ 96(R9), F7
-	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
-	WORD $0x6f3f0521 // USHR V1, V9, $1 of 4-byte lanes
-	WORD $0x6e211d21 // EOR V1, V9, V1 of 4-byte lanes
-	WORD $0x6f3e0428 // USHR V8, V1, $2 of 4-byte lanes
+	FMOVQ 96(R9), F4
+	WORD $0x4e3c1ce1 // AND V1, V7, V28 of 4-byte lanes
+	WORD $0x6f3f0428 // USHR V8, V1, $1 of 4-byte lanes
 	WORD $0x6e281c28 // EOR V8, V1, V8 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x6f3e0503 // USHR V3, V8, $2 of 4-byte lanes
+	WORD $0x6e231d03 // EOR V3, V8, V3 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x6e281c68 // EOR V8, V3, V8 of 4-byte lanes
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
 	WORD $0x6e211d01 // EOR V1, V8, V1 of 4-byte lanes
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x6e291c29 // EOR V9, V1, V9 of 4-byte lanes
-	WORD $0x4e3b1ce1 // AND V1, V7, V27 of 4-byte lanes
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	VEXT $8, V1.B16, V1.B16, V1.B16
-	VMOV V1.S[0], R15
+	WORD $0x4e3b1c88 // AND V8, V4, V27 of 4-byte lanes
+	VMOV V8.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V3.D[0]
-	VMOV V1.S[1], R15
+	VMOV V8.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V3.D[1]
-	WORD $0x4e831901 // UZP1 V1, V8, V3
-	WORD $0x4e835903 // UZP2 V3, V8, V3
-	WORD $0x6f370488 // USHR V8, V4, $9 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4eb99d08 // MUL V8, V8, V25
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x6ea886e6 // SUB V6, V23, V8 of 4-byte lanes
-	WORD $0x6e261c26 // EOR V6, V1, V6 of 4-byte lanes
-	WORD $0x4ea884c8 // ADD V8, V6, V8 of 4-byte lanes
-	FMOVS 48(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f2654c6 // SHL V6, V6, $6 of 4-byte lanes
-	FMOVQ 16(R3), F1
-	WORD $0x4f81e106 // SDOT V6, V8, V1[0]
-	WORD $0x6f3a0528 // USHR V8, V9, $6 of 4-byte lanes
-	WORD $0x6f330482 // USHR V2, V4, $13 of 4-byte lanes
-	WORD $0x4e351c42 // AND V2, V2, V21 of 4-byte lanes
-	WORD $0x4e361d05 // AND V5, V8, V22 of 4-byte lanes
-	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4eb99ca5 // MUL V5, V5, V25
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e2 // SUB V2, V23, V5 of 4-byte lanes
-	WORD $0x6e221c62 // EOR V2, V3, V2 of 4-byte lanes
-	WORD $0x4ea58445 // ADD V5, V2, V5 of 4-byte lanes
-	WORD $0x4fa1e0a6 // SDOT V6, V5, V1[1]
-	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	VMOV V7.S[0], R15
+	VEXT $8, V8.B16, V8.B16, V8.B16
+	VMOV V8.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V7.S[1], R15
+	VLD1 (R15), V6.D[0]
+	VMOV V8.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	VEXT $8, V7.B16, V7.B16, V7.B16
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	WORD $0x4e8218a7 // UZP1 V7, V5, V2
-	WORD $0x4e8258a2 // UZP2 V2, V5, V2
-	WORD $0x6f270485 // USHR V5, V4, $25 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4eb99ca5 // MUL V5, V5, V25
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e3 // SUB V3, V23, V5 of 4-byte lanes
-	WORD $0x6e231ce3 // EOR V3, V7, V3 of 4-byte lanes
-	WORD $0x4ea58465 // ADD V5, V3, V5 of 4-byte lanes
-	WORD $0x4f81e8a6 // SDOT V6, V5, V1[2]
-	WORD $0x6f2a0529 // USHR V9, V9, $22 of 4-byte lanes
-	WORD $0x6f230484 // USHR V4, V4, $29 of 4-byte lanes
-	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
-	WORD $0x4e361d25 // AND V5, V9, V22 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4eb99ca5 // MUL V5, V5, V25
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e4 // SUB V4, V23, V5 of 4-byte lanes
-	WORD $0x6e241c44 // EOR V4, V2, V4 of 4-byte lanes
-	WORD $0x4ea58485 // ADD V5, V4, V5 of 4-byte lanes
-	WORD $0x4fa1e8a6 // SDOT V6, V5, V1[3]
-	FMOVQ 1056(R9), F1
-	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
-	WORD $0x4e341c25 // AND V5, V1, V20 of 4-byte lanes
-	WORD $0x4eb31ca5 // ORR V5, V5, V19 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVS 32(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
-	FMOVQ 160(R9), F1
-	FMOVQ 160(R9), F6
-	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
-	WORD $0x6f3f04a4 // USHR V4, V5, $1 of 4-byte lanes
-	WORD $0x6e241ca4 // EOR V4, V5, V4 of 4-byte lanes
-	WORD $0x6f3e0482 // USHR V2, V4, $2 of 4-byte lanes
-	WORD $0x6e221c82 // EOR V2, V4, V2 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x6e241c44 // EOR V4, V2, V4 of 4-byte lanes
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x6e251c85 // EOR V5, V4, V5 of 4-byte lanes
-	WORD $0x4e3b1cc4 // AND V4, V6, V27 of 4-byte lanes
+	VLD1 (R15), V6.D[1]
+	WORD $0x4e861868 // UZP1 V8, V3, V6
+	WORD $0x4e865866 // UZP2 V6, V3, V6
+	WORD $0x6f3704e3 // USHR V3, V7, $9 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e2 // SUB V2, V23, V3 of 4-byte lanes
+	WORD $0x6e221d02 // EOR V2, V8, V2 of 4-byte lanes
+	WORD $0x4ea38443 // ADD V3, V2, V3 of 4-byte lanes
+	FMOVS 48(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f265442 // SHL V2, V2, $6 of 4-byte lanes
+	FMOVQ 16(R3), F8
+	WORD $0x4f88e062 // SDOT V2, V3, V8[0]
+	WORD $0x6f3a0423 // USHR V3, V1, $6 of 4-byte lanes
+	WORD $0x6f3304e5 // USHR V5, V7, $13 of 4-byte lanes
+	WORD $0x4e351ca5 // AND V5, V5, V21 of 4-byte lanes
+	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
+	WORD $0x4ea51d4a // ORR V10, V10, V5 of 4-byte lanes
+	WORD $0x4e3a1d4a // AND V10, V10, V26 of 4-byte lanes
+	WORD $0x4eb99d4a // MUL V10, V10, V25
+	WORD $0x4e381d4a // AND V10, V10, V24 of 4-byte lanes
+	WORD $0x6eaa86e5 // SUB V5, V23, V10 of 4-byte lanes
+	WORD $0x6e251cc5 // EOR V5, V6, V5 of 4-byte lanes
+	WORD $0x4eaa84aa // ADD V10, V5, V10 of 4-byte lanes
+	WORD $0x4fa8e142 // SDOT V2, V10, V8[1]
+	WORD $0x6f300484 // USHR V4, V4, $16 of 4-byte lanes
+	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
 	VMOV V4.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
+	VLD1 (R15), V10.D[0]
 	VMOV V4.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
+	VLD1 (R15), V10.D[1]
 	VEXT $8, V4.B16, V4.B16, V4.B16
 	VMOV V4.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[0]
+	VLD1 (R15), V5.D[0]
 	VMOV V4.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[1]
-	WORD $0x4e891844 // UZP1 V4, V2, V9
-	WORD $0x4e895849 // UZP2 V9, V2, V9
+	VLD1 (R15), V5.D[1]
+	WORD $0x4e851944 // UZP1 V4, V10, V5
+	WORD $0x4e855945 // UZP2 V5, V10, V5
+	WORD $0x6f2704ea // USHR V10, V7, $25 of 4-byte lanes
+	WORD $0x4e3a1d4a // AND V10, V10, V26 of 4-byte lanes
+	WORD $0x4eb99d4a // MUL V10, V10, V25
+	WORD $0x4e381d4a // AND V10, V10, V24 of 4-byte lanes
+	WORD $0x6eaa86e6 // SUB V6, V23, V10 of 4-byte lanes
+	WORD $0x6e261c86 // EOR V6, V4, V6 of 4-byte lanes
+	WORD $0x4eaa84ca // ADD V10, V6, V10 of 4-byte lanes
+	WORD $0x4f88e942 // SDOT V2, V10, V8[2]
+	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
+	WORD $0x6f2304e7 // USHR V7, V7, $29 of 4-byte lanes
+	WORD $0x4e351ce7 // AND V7, V7, V21 of 4-byte lanes
+	WORD $0x4e361c2a // AND V10, V1, V22 of 4-byte lanes
+	WORD $0x4ea71d4a // ORR V10, V10, V7 of 4-byte lanes
+	WORD $0x4e3a1d4a // AND V10, V10, V26 of 4-byte lanes
+	WORD $0x4eb99d4a // MUL V10, V10, V25
+	WORD $0x4e381d4a // AND V10, V10, V24 of 4-byte lanes
+	WORD $0x6eaa86e7 // SUB V7, V23, V10 of 4-byte lanes
+	WORD $0x6e271ca7 // EOR V7, V5, V7 of 4-byte lanes
+	WORD $0x4eaa84ea // ADD V10, V7, V10 of 4-byte lanes
+	WORD $0x4fa8e942 // SDOT V2, V10, V8[3]
+	FMOVQ 1056(R9), F8
+	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
+	WORD $0x4e341d0a // AND V10, V8, V20 of 4-byte lanes
+	WORD $0x4eb31d4a // ORR V10, V10, V19 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e20dd4a // FMUL V10, V10, V0 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
+	WORD $0x4e2ad52a // FADD V10, V9, V10 of 4-byte lanes
+	FMOVS 32(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dd49 // FMUL V9, V10, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVQ 160(R9), F9
+	FMOVQ 160(R9), F10
+	WORD $0x4e3c1d22 // AND V2, V9, V28 of 4-byte lanes
+	WORD $0x6f3f0448 // USHR V8, V2, $1 of 4-byte lanes
+	WORD $0x6e281c48 // EOR V8, V2, V8 of 4-byte lanes
+	WORD $0x6f3e0507 // USHR V7, V8, $2 of 4-byte lanes
+	WORD $0x6e271d07 // EOR V7, V8, V7 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x6e281ce8 // EOR V8, V7, V8 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x6e221d02 // EOR V2, V8, V2 of 4-byte lanes
+	WORD $0x4e3b1d48 // AND V8, V10, V27 of 4-byte lanes
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[1]
+	VEXT $8, V8.B16, V8.B16, V8.B16
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[1]
+	WORD $0x4e8518e8 // UZP1 V8, V7, V5
+	WORD $0x4e8558e5 // UZP2 V5, V7, V5
+	WORD $0x6f370527 // USHR V7, V9, $9 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4eb99ce7 // MUL V7, V7, V25
+	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
+	WORD $0x6ea786e1 // SUB V1, V23, V7 of 4-byte lanes
+	WORD $0x6e211d01 // EOR V1, V8, V1 of 4-byte lanes
+	WORD $0x4ea78427 // ADD V7, V1, V7 of 4-byte lanes
+	FMOVS 104(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f265421 // SHL V1, V1, $6 of 4-byte lanes
+	FMOVQ 60(R3), F8
+	WORD $0x4f88e0e1 // SDOT V1, V7, V8[0]
+	WORD $0x6f3a0447 // USHR V7, V2, $6 of 4-byte lanes
+	WORD $0x6f330526 // USHR V6, V9, $13 of 4-byte lanes
+	WORD $0x4e351cc6 // AND V6, V6, V21 of 4-byte lanes
+	WORD $0x4e361ce4 // AND V4, V7, V22 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4eb99c84 // MUL V4, V4, V25
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x6ea486e6 // SUB V6, V23, V4 of 4-byte lanes
+	WORD $0x6e261ca6 // EOR V6, V5, V6 of 4-byte lanes
+	WORD $0x4ea484c4 // ADD V4, V6, V4 of 4-byte lanes
+	WORD $0x4fa8e081 // SDOT V1, V4, V8[1]
+	WORD $0x6f30054a // USHR V10, V10, $16 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	VMOV V10.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[0]
+	VMOV V10.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[1]
+	VEXT $8, V10.B16, V10.B16, V10.B16
+	VMOV V10.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V10.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	WORD $0x4e86188a // UZP1 V10, V4, V6
+	WORD $0x4e865886 // UZP2 V6, V4, V6
+	WORD $0x6f270524 // USHR V4, V9, $25 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4eb99c84 // MUL V4, V4, V25
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x6ea486e5 // SUB V5, V23, V4 of 4-byte lanes
+	WORD $0x6e251d45 // EOR V5, V10, V5 of 4-byte lanes
+	WORD $0x4ea484a4 // ADD V4, V5, V4 of 4-byte lanes
+	WORD $0x4f88e881 // SDOT V1, V4, V8[2]
+	WORD $0x6f2a0442 // USHR V2, V2, $22 of 4-byte lanes
+	WORD $0x6f230529 // USHR V9, V9, $29 of 4-byte lanes
+	WORD $0x4e351d29 // AND V9, V9, V21 of 4-byte lanes
+	WORD $0x4e361c44 // AND V4, V2, V22 of 4-byte lanes
+	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4eb99c84 // MUL V4, V4, V25
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x6ea486e9 // SUB V9, V23, V4 of 4-byte lanes
+	WORD $0x6e291cc9 // EOR V9, V6, V9 of 4-byte lanes
+	WORD $0x4ea48524 // ADD V4, V9, V4 of 4-byte lanes
+	WORD $0x4fa8e881 // SDOT V1, V4, V8[3]
+	FMOVQ 1056(R9), F8
+	WORD $0x6f390508 // USHR V8, V8, $7 of 4-byte lanes
+	WORD $0x4e341d04 // AND V4, V8, V20 of 4-byte lanes
+	WORD $0x4eb31c84 // ORR V4, V4, V19 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
+	FMOVQ 224(R9), F1
+	FMOVQ 224(R9), F8
+	WORD $0x4e3c1c29 // AND V9, V1, V28 of 4-byte lanes
+	WORD $0x6f3f0526 // USHR V6, V9, $1 of 4-byte lanes
+	WORD $0x6e261d26 // EOR V6, V9, V6 of 4-byte lanes
+	WORD $0x6f3e04c2 // USHR V2, V6, $2 of 4-byte lanes
+	WORD $0x6e221cc2 // EOR V2, V6, V2 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x6e261c46 // EOR V6, V2, V6 of 4-byte lanes
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x6e291cc9 // EOR V9, V6, V9 of 4-byte lanes
+	WORD $0x4e3b1d06 // AND V6, V8, V27 of 4-byte lanes
+	VMOV V6.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[0]
+	VMOV V6.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[1]
+	VEXT $8, V6.B16, V6.B16, V6.B16
+	VMOV V6.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[0]
+	VMOV V6.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[1]
+	WORD $0x4e851846 // UZP1 V6, V2, V5
+	WORD $0x4e855845 // UZP2 V5, V2, V5
 	WORD $0x6f370422 // USHR V2, V1, $9 of 4-byte lanes
 	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
 	WORD $0x4eb99c42 // MUL V2, V2, V25
 	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6ea286e3 // SUB V3, V23, V2 of 4-byte lanes
-	WORD $0x6e231c83 // EOR V3, V4, V3 of 4-byte lanes
-	WORD $0x4ea28462 // ADD V2, V3, V2 of 4-byte lanes
-	FMOVS 104(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f265463 // SHL V3, V3, $6 of 4-byte lanes
-	FMOVQ 60(R3), F4
-	WORD $0x4f84e043 // SDOT V3, V2, V4[0]
-	WORD $0x6f3a04a2 // USHR V2, V5, $6 of 4-byte lanes
+	WORD $0x6ea286ea // SUB V10, V23, V2 of 4-byte lanes
+	WORD $0x6e2a1cca // EOR V10, V6, V10 of 4-byte lanes
+	WORD $0x4ea28542 // ADD V2, V10, V2 of 4-byte lanes
+	FMOVS 108(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x4f26554a // SHL V10, V10, $6 of 4-byte lanes
+	FMOVQ 76(R3), F6
+	WORD $0x4f86e04a // SDOT V10, V2, V6[0]
+	WORD $0x6f3a0522 // USHR V2, V9, $6 of 4-byte lanes
 	WORD $0x6f330427 // USHR V7, V1, $13 of 4-byte lanes
 	WORD $0x4e351ce7 // AND V7, V7, V21 of 4-byte lanes
-	WORD $0x4e361c48 // AND V8, V2, V22 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4eb99d08 // MUL V8, V8, V25
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x6ea886e7 // SUB V7, V23, V8 of 4-byte lanes
-	WORD $0x6e271d27 // EOR V7, V9, V7 of 4-byte lanes
-	WORD $0x4ea884e8 // ADD V8, V7, V8 of 4-byte lanes
-	WORD $0x4fa4e103 // SDOT V3, V8, V4[1]
-	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	VMOV V6.S[0], R15
+	WORD $0x4e361c43 // AND V3, V2, V22 of 4-byte lanes
+	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e7 // SUB V7, V23, V3 of 4-byte lanes
+	WORD $0x6e271ca7 // EOR V7, V5, V7 of 4-byte lanes
+	WORD $0x4ea384e3 // ADD V3, V7, V3 of 4-byte lanes
+	WORD $0x4fa6e06a // SDOT V10, V3, V6[1]
+	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	VMOV V8.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V6.S[1], R15
+	VLD1 (R15), V3.D[0]
+	VMOV V8.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	VEXT $8, V6.B16, V6.B16, V6.B16
-	VMOV V6.S[0], R15
+	VLD1 (R15), V3.D[1]
+	VEXT $8, V8.B16, V8.B16, V8.B16
+	VMOV V8.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V7.D[0]
-	VMOV V6.S[1], R15
+	VMOV V8.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V7.D[1]
-	WORD $0x4e871906 // UZP1 V6, V8, V7
-	WORD $0x4e875907 // UZP2 V7, V8, V7
-	WORD $0x6f270428 // USHR V8, V1, $25 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4eb99d08 // MUL V8, V8, V25
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x6ea886e9 // SUB V9, V23, V8 of 4-byte lanes
-	WORD $0x6e291cc9 // EOR V9, V6, V9 of 4-byte lanes
-	WORD $0x4ea88528 // ADD V8, V9, V8 of 4-byte lanes
-	WORD $0x4f84e903 // SDOT V3, V8, V4[2]
-	WORD $0x6f2a04a5 // USHR V5, V5, $22 of 4-byte lanes
+	WORD $0x4e871868 // UZP1 V8, V3, V7
+	WORD $0x4e875867 // UZP2 V7, V3, V7
+	WORD $0x6f270423 // USHR V3, V1, $25 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e5 // SUB V5, V23, V3 of 4-byte lanes
+	WORD $0x6e251d05 // EOR V5, V8, V5 of 4-byte lanes
+	WORD $0x4ea384a3 // ADD V3, V5, V3 of 4-byte lanes
+	WORD $0x4f86e86a // SDOT V10, V3, V6[2]
+	WORD $0x6f2a0529 // USHR V9, V9, $22 of 4-byte lanes
 	WORD $0x6f230421 // USHR V1, V1, $29 of 4-byte lanes
 	WORD $0x4e351c21 // AND V1, V1, V21 of 4-byte lanes
-	WORD $0x4e361ca8 // AND V8, V5, V22 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4eb99d08 // MUL V8, V8, V25
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x6ea886e1 // SUB V1, V23, V8 of 4-byte lanes
+	WORD $0x4e361d23 // AND V3, V9, V22 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e1 // SUB V1, V23, V3 of 4-byte lanes
 	WORD $0x6e211ce1 // EOR V1, V7, V1 of 4-byte lanes
-	WORD $0x4ea88428 // ADD V8, V1, V8 of 4-byte lanes
-	WORD $0x4fa4e903 // SDOT V3, V8, V4[3]
-	FMOVQ 1056(R9), F4
-	WORD $0x6f390484 // USHR V4, V4, $7 of 4-byte lanes
-	WORD $0x4e341c88 // AND V8, V4, V20 of 4-byte lanes
-	WORD $0x4eb31d08 // ORR V8, V8, V19 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
+	WORD $0x4ea38423 // ADD V3, V1, V3 of 4-byte lanes
+	WORD $0x4fa6e86a // SDOT V10, V3, V6[3]
+	FMOVQ 1056(R9), F6
+	WORD $0x6f3504c6 // USHR V6, V6, $11 of 4-byte lanes
+	WORD $0x4e341cc3 // AND V3, V6, V20 of 4-byte lanes
+	WORD $0x4eb31c63 // ORR V3, V3, V19 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e20dd40 // FMUL V0, V10, V0 of 4-byte lanes
+	WORD $0x4e20d480 // FADD V0, V4, V0 of 4-byte lanes
 	FMOVS 92(R3), F4
 	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dd04 // FMUL V4, V8, V4 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
+	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
 	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 224(R9), F4
-	FMOVQ 224(R9), F3
-	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
-	WORD $0x6f3f0501 // USHR V1, V8, $1 of 4-byte lanes
-	WORD $0x6e211d01 // EOR V1, V8, V1 of 4-byte lanes
-	WORD $0x6f3e0427 // USHR V7, V1, $2 of 4-byte lanes
-	WORD $0x6e271c27 // EOR V7, V1, V7 of 4-byte lanes
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x6e211ce1 // EOR V1, V7, V1 of 4-byte lanes
-	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
-	WORD $0x6e281c28 // EOR V8, V1, V8 of 4-byte lanes
-	WORD $0x4e3b1c61 // AND V1, V3, V27 of 4-byte lanes
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	VEXT $8, V1.B16, V1.B16, V1.B16
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e8518e1 // UZP1 V1, V7, V5
-	WORD $0x4e8558e5 // UZP2 V5, V7, V5
-	WORD $0x6f370487 // USHR V7, V4, $9 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e9 // SUB V9, V23, V7 of 4-byte lanes
-	WORD $0x6e291c29 // EOR V9, V1, V9 of 4-byte lanes
-	WORD $0x4ea78527 // ADD V7, V9, V7 of 4-byte lanes
-	FMOVS 108(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f265529 // SHL V9, V9, $6 of 4-byte lanes
-	FMOVQ 76(R3), F1
-	WORD $0x4f81e0e9 // SDOT V9, V7, V1[0]
-	WORD $0x6f3a0507 // USHR V7, V8, $6 of 4-byte lanes
-	WORD $0x6f330486 // USHR V6, V4, $13 of 4-byte lanes
-	WORD $0x4e351cc6 // AND V6, V6, V21 of 4-byte lanes
-	WORD $0x4e361ce2 // AND V2, V7, V22 of 4-byte lanes
-	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4eb99c42 // MUL V2, V2, V25
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6ea286e6 // SUB V6, V23, V2 of 4-byte lanes
-	WORD $0x6e261ca6 // EOR V6, V5, V6 of 4-byte lanes
-	WORD $0x4ea284c2 // ADD V2, V6, V2 of 4-byte lanes
-	WORD $0x4fa1e049 // SDOT V9, V2, V1[1]
-	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	VEXT $8, V3.B16, V3.B16, V3.B16
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	WORD $0x4e861843 // UZP1 V3, V2, V6
-	WORD $0x4e865846 // UZP2 V6, V2, V6
-	WORD $0x6f270482 // USHR V2, V4, $25 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4eb99c42 // MUL V2, V2, V25
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6ea286e5 // SUB V5, V23, V2 of 4-byte lanes
-	WORD $0x6e251c65 // EOR V5, V3, V5 of 4-byte lanes
-	WORD $0x4ea284a2 // ADD V2, V5, V2 of 4-byte lanes
-	WORD $0x4f81e849 // SDOT V9, V2, V1[2]
-	WORD $0x6f2a0508 // USHR V8, V8, $22 of 4-byte lanes
-	WORD $0x6f230484 // USHR V4, V4, $29 of 4-byte lanes
-	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
-	WORD $0x4e361d02 // AND V2, V8, V22 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4eb99c42 // MUL V2, V2, V25
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6ea286e4 // SUB V4, V23, V2 of 4-byte lanes
-	WORD $0x6e241cc4 // EOR V4, V6, V4 of 4-byte lanes
-	WORD $0x4ea28482 // ADD V2, V4, V2 of 4-byte lanes
-	WORD $0x4fa1e849 // SDOT V9, V2, V1[3]
-	FMOVQ 1056(R9), F1
-	WORD $0x6f350421 // USHR V1, V1, $11 of 4-byte lanes
-	WORD $0x4e341c22 // AND V2, V1, V20 of 4-byte lanes
-	WORD $0x4eb31c42 // ORR V2, V2, V19 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	FMOVS 92(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e22dd22 // FMUL V2, V9, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -6897,410 +6867,404 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F2
-	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
-	WORD $0x6e3ddc42 // FMUL V2, V2, V29 of 4-byte lanes
-	FMOVQ 288(R9), F9
+	FMOVD (R10), F4
+	WORD $0x0e217884 // FCVTL V4, V4, V0 of 4-byte lanes
+	WORD $0x6e3ddc84 // FMUL V4, V4, V29 of 4-byte lanes
 	FMOVQ 288(R9), F0
-	WORD $0x4e3c1d21 // AND V1, V9, V28 of 4-byte lanes
-	WORD $0x6f3f0424 // USHR V4, V1, $1 of 4-byte lanes
-	WORD $0x6e241c24 // EOR V4, V1, V4 of 4-byte lanes
-	WORD $0x6f3e0486 // USHR V6, V4, $2 of 4-byte lanes
-	WORD $0x6e261c86 // EOR V6, V4, V6 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x6e241cc4 // EOR V4, V6, V4 of 4-byte lanes
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x6e211c81 // EOR V1, V4, V1 of 4-byte lanes
-	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	VEXT $8, V4.B16, V4.B16, V4.B16
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	WORD $0x4e8818c4 // UZP1 V4, V6, V8
-	WORD $0x4e8858c8 // UZP2 V8, V6, V8
-	WORD $0x6f370526 // USHR V6, V9, $9 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4eb99cc6 // MUL V6, V6, V25
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e5 // SUB V5, V23, V6 of 4-byte lanes
-	WORD $0x6e251c85 // EOR V5, V4, V5 of 4-byte lanes
-	WORD $0x4ea684a6 // ADD V6, V5, V6 of 4-byte lanes
-	FMOVS 164(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
-	FMOVQ 120(R3), F4
-	WORD $0x4f84e0c5 // SDOT V5, V6, V4[0]
-	WORD $0x6f3a0426 // USHR V6, V1, $6 of 4-byte lanes
-	WORD $0x6f330523 // USHR V3, V9, $13 of 4-byte lanes
-	WORD $0x4e351c63 // AND V3, V3, V21 of 4-byte lanes
-	WORD $0x4e361cc7 // AND V7, V6, V22 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e3 // SUB V3, V23, V7 of 4-byte lanes
-	WORD $0x6e231d03 // EOR V3, V8, V3 of 4-byte lanes
-	WORD $0x4ea78467 // ADD V7, V3, V7 of 4-byte lanes
-	WORD $0x4fa4e0e5 // SDOT V5, V7, V4[1]
-	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
-	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	VEXT $8, V0.B16, V0.B16, V0.B16
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	WORD $0x4e8318e0 // UZP1 V0, V7, V3
-	WORD $0x4e8358e3 // UZP2 V3, V7, V3
-	WORD $0x6f270527 // USHR V7, V9, $25 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e8 // SUB V8, V23, V7 of 4-byte lanes
-	WORD $0x6e281c08 // EOR V8, V0, V8 of 4-byte lanes
-	WORD $0x4ea78507 // ADD V7, V8, V7 of 4-byte lanes
-	WORD $0x4f84e8e5 // SDOT V5, V7, V4[2]
-	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
-	WORD $0x6f230529 // USHR V9, V9, $29 of 4-byte lanes
-	WORD $0x4e351d29 // AND V9, V9, V21 of 4-byte lanes
-	WORD $0x4e361c27 // AND V7, V1, V22 of 4-byte lanes
-	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e9 // SUB V9, V23, V7 of 4-byte lanes
-	WORD $0x6e291c69 // EOR V9, V3, V9 of 4-byte lanes
-	WORD $0x4ea78527 // ADD V7, V9, V7 of 4-byte lanes
-	WORD $0x4fa4e8e5 // SDOT V5, V7, V4[3]
-	FMOVQ 1056(R9), F4
-	WORD $0x6f310484 // USHR V4, V4, $15 of 4-byte lanes
-	WORD $0x4e341c87 // AND V7, V4, V20 of 4-byte lanes
-	WORD $0x4eb31ce7 // ORR V7, V7, V19 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e22dce7 // FMUL V7, V7, V2 of 4-byte lanes
-	FMOVS 152(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dce4 // FMUL V4, V7, V4 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 352(R9), F4
-	FMOVQ 352(R9), F5
-	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
-	WORD $0x6f3f04e9 // USHR V9, V7, $1 of 4-byte lanes
-	WORD $0x6e291ce9 // EOR V9, V7, V9 of 4-byte lanes
-	WORD $0x6f3e0523 // USHR V3, V9, $2 of 4-byte lanes
-	WORD $0x6e231d23 // EOR V3, V9, V3 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x6e291c69 // EOR V9, V3, V9 of 4-byte lanes
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x6e271d27 // EOR V7, V9, V7 of 4-byte lanes
-	WORD $0x4e3b1ca9 // AND V9, V5, V27 of 4-byte lanes
-	VMOV V9.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V9.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	VEXT $8, V9.B16, V9.B16, V9.B16
-	VMOV V9.S[0], R15
+	FMOVQ 288(R9), F10
+	WORD $0x4e3c1c03 // AND V3, V0, V28 of 4-byte lanes
+	WORD $0x6f3f0466 // USHR V6, V3, $1 of 4-byte lanes
+	WORD $0x6e261c66 // EOR V6, V3, V6 of 4-byte lanes
+	WORD $0x6f3e04c1 // USHR V1, V6, $2 of 4-byte lanes
+	WORD $0x6e211cc1 // EOR V1, V6, V1 of 4-byte lanes
+	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
+	WORD $0x6e261c26 // EOR V6, V1, V6 of 4-byte lanes
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x6e231cc3 // EOR V3, V6, V3 of 4-byte lanes
+	WORD $0x4e3b1d46 // AND V6, V10, V27 of 4-byte lanes
+	VMOV V6.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V1.D[0]
-	VMOV V9.S[1], R15
+	VMOV V6.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V1.D[1]
-	WORD $0x4e811869 // UZP1 V9, V3, V1
-	WORD $0x4e815861 // UZP2 V1, V3, V1
-	WORD $0x6f370483 // USHR V3, V4, $9 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4eb99c63 // MUL V3, V3, V25
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e8 // SUB V8, V23, V3 of 4-byte lanes
-	WORD $0x6e281d28 // EOR V8, V9, V8 of 4-byte lanes
-	WORD $0x4ea38503 // ADD V3, V8, V3 of 4-byte lanes
-	FMOVS 168(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x4f265508 // SHL V8, V8, $6 of 4-byte lanes
-	FMOVQ 136(R3), F9
-	WORD $0x4f89e068 // SDOT V8, V3, V9[0]
-	WORD $0x6f3a04e3 // USHR V3, V7, $6 of 4-byte lanes
-	WORD $0x6f330480 // USHR V0, V4, $13 of 4-byte lanes
+	VEXT $8, V6.B16, V6.B16, V6.B16
+	VMOV V6.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V6.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[1]
+	WORD $0x4e871826 // UZP1 V6, V1, V7
+	WORD $0x4e875827 // UZP2 V7, V1, V7
+	WORD $0x6f370401 // USHR V1, V0, $9 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4eb99c21 // MUL V1, V1, V25
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
+	WORD $0x6ea186e9 // SUB V9, V23, V1 of 4-byte lanes
+	WORD $0x6e291cc9 // EOR V9, V6, V9 of 4-byte lanes
+	WORD $0x4ea18521 // ADD V1, V9, V1 of 4-byte lanes
+	FMOVS 164(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x4f265529 // SHL V9, V9, $6 of 4-byte lanes
+	FMOVQ 120(R3), F6
+	WORD $0x4f86e029 // SDOT V9, V1, V6[0]
+	WORD $0x6f3a0461 // USHR V1, V3, $6 of 4-byte lanes
+	WORD $0x6f330405 // USHR V5, V0, $13 of 4-byte lanes
+	WORD $0x4e351ca5 // AND V5, V5, V21 of 4-byte lanes
+	WORD $0x4e361c28 // AND V8, V1, V22 of 4-byte lanes
+	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e5 // SUB V5, V23, V8 of 4-byte lanes
+	WORD $0x6e251ce5 // EOR V5, V7, V5 of 4-byte lanes
+	WORD $0x4ea884a8 // ADD V8, V5, V8 of 4-byte lanes
+	WORD $0x4fa6e109 // SDOT V9, V8, V6[1]
+	WORD $0x6f30054a // USHR V10, V10, $16 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	VMOV V10.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V10.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	VEXT $8, V10.B16, V10.B16, V10.B16
+	VMOV V10.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[0]
+	VMOV V10.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[1]
+	WORD $0x4e85190a // UZP1 V10, V8, V5
+	WORD $0x4e855905 // UZP2 V5, V8, V5
+	WORD $0x6f270408 // USHR V8, V0, $25 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e7 // SUB V7, V23, V8 of 4-byte lanes
+	WORD $0x6e271d47 // EOR V7, V10, V7 of 4-byte lanes
+	WORD $0x4ea884e8 // ADD V8, V7, V8 of 4-byte lanes
+	WORD $0x4f86e909 // SDOT V9, V8, V6[2]
+	WORD $0x6f2a0463 // USHR V3, V3, $22 of 4-byte lanes
+	WORD $0x6f230400 // USHR V0, V0, $29 of 4-byte lanes
 	WORD $0x4e351c00 // AND V0, V0, V21 of 4-byte lanes
-	WORD $0x4e361c66 // AND V6, V3, V22 of 4-byte lanes
-	WORD $0x4ea01cc6 // ORR V6, V6, V0 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4eb99cc6 // MUL V6, V6, V25
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e0 // SUB V0, V23, V6 of 4-byte lanes
-	WORD $0x6e201c20 // EOR V0, V1, V0 of 4-byte lanes
-	WORD $0x4ea68406 // ADD V6, V0, V6 of 4-byte lanes
-	WORD $0x4fa9e0c8 // SDOT V8, V6, V9[1]
-	WORD $0x6f3004a5 // USHR V5, V5, $16 of 4-byte lanes
-	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x4e361c68 // AND V8, V3, V22 of 4-byte lanes
+	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e0 // SUB V0, V23, V8 of 4-byte lanes
+	WORD $0x6e201ca0 // EOR V0, V5, V0 of 4-byte lanes
+	WORD $0x4ea88408 // ADD V8, V0, V8 of 4-byte lanes
+	WORD $0x4fa6e909 // SDOT V9, V8, V6[3]
+	FMOVQ 1056(R9), F6
+	WORD $0x6f3104c6 // USHR V6, V6, $15 of 4-byte lanes
+	WORD $0x4e341cc8 // AND V8, V6, V20 of 4-byte lanes
+	WORD $0x4eb31d08 // ORR V8, V8, V19 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e24dd08 // FMUL V8, V8, V4 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
+	FMOVQ 352(R9), F9
+	FMOVQ 352(R9), F6
+	WORD $0x4e3c1d20 // AND V0, V9, V28 of 4-byte lanes
+	WORD $0x6f3f0405 // USHR V5, V0, $1 of 4-byte lanes
+	WORD $0x6e251c05 // EOR V5, V0, V5 of 4-byte lanes
+	WORD $0x6f3e04a3 // USHR V3, V5, $2 of 4-byte lanes
+	WORD $0x6e231ca3 // EOR V3, V5, V3 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x6e251c65 // EOR V5, V3, V5 of 4-byte lanes
+	WORD $0x6f3a0400 // USHR V0, V0, $6 of 4-byte lanes
+	WORD $0x6e201ca0 // EOR V0, V5, V0 of 4-byte lanes
+	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
 	VMOV V5.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
+	VLD1 (R15), V3.D[0]
 	VMOV V5.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
+	VLD1 (R15), V3.D[1]
 	VEXT $8, V5.B16, V5.B16, V5.B16
 	VMOV V5.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
+	VLD1 (R15), V7.D[0]
 	VMOV V5.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	WORD $0x4e8018c5 // UZP1 V5, V6, V0
-	WORD $0x4e8058c0 // UZP2 V0, V6, V0
-	WORD $0x6f270486 // USHR V6, V4, $25 of 4-byte lanes
+	VLD1 (R15), V7.D[1]
+	WORD $0x4e871865 // UZP1 V5, V3, V7
+	WORD $0x4e875867 // UZP2 V7, V3, V7
+	WORD $0x6f370523 // USHR V3, V9, $9 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386ea // SUB V10, V23, V3 of 4-byte lanes
+	WORD $0x6e2a1caa // EOR V10, V5, V10 of 4-byte lanes
+	WORD $0x4ea38543 // ADD V3, V10, V3 of 4-byte lanes
+	FMOVS 168(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x4f26554a // SHL V10, V10, $6 of 4-byte lanes
+	FMOVQ 136(R3), F5
+	WORD $0x4f85e06a // SDOT V10, V3, V5[0]
+	WORD $0x6f3a0403 // USHR V3, V0, $6 of 4-byte lanes
+	WORD $0x6f330521 // USHR V1, V9, $13 of 4-byte lanes
+	WORD $0x4e351c21 // AND V1, V1, V21 of 4-byte lanes
+	WORD $0x4e361c62 // AND V2, V3, V22 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4eb99c42 // MUL V2, V2, V25
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x6ea286e1 // SUB V1, V23, V2 of 4-byte lanes
+	WORD $0x6e211ce1 // EOR V1, V7, V1 of 4-byte lanes
+	WORD $0x4ea28422 // ADD V2, V1, V2 of 4-byte lanes
+	WORD $0x4fa5e04a // SDOT V10, V2, V5[1]
+	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
+	VMOV V6.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[0]
+	VMOV V6.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[1]
+	VEXT $8, V6.B16, V6.B16, V6.B16
+	VMOV V6.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[0]
+	VMOV V6.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[1]
+	WORD $0x4e811846 // UZP1 V6, V2, V1
+	WORD $0x4e815841 // UZP2 V1, V2, V1
+	WORD $0x6f270522 // USHR V2, V9, $25 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4eb99c42 // MUL V2, V2, V25
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x6ea286e7 // SUB V7, V23, V2 of 4-byte lanes
+	WORD $0x6e271cc7 // EOR V7, V6, V7 of 4-byte lanes
+	WORD $0x4ea284e2 // ADD V2, V7, V2 of 4-byte lanes
+	WORD $0x4f85e84a // SDOT V10, V2, V5[2]
+	WORD $0x6f2a0400 // USHR V0, V0, $22 of 4-byte lanes
+	WORD $0x6f230529 // USHR V9, V9, $29 of 4-byte lanes
+	WORD $0x4e351d29 // AND V9, V9, V21 of 4-byte lanes
+	WORD $0x4e361c02 // AND V2, V0, V22 of 4-byte lanes
+	WORD $0x4ea91c42 // ORR V2, V2, V9 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4eb99c42 // MUL V2, V2, V25
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x6ea286e9 // SUB V9, V23, V2 of 4-byte lanes
+	WORD $0x6e291c29 // EOR V9, V1, V9 of 4-byte lanes
+	WORD $0x4ea28522 // ADD V2, V9, V2 of 4-byte lanes
+	WORD $0x4fa5e84a // SDOT V10, V2, V5[3]
+	FMOVQ 1056(R9), F5
+	WORD $0x6f2d04a5 // USHR V5, V5, $19 of 4-byte lanes
+	WORD $0x4e341ca2 // AND V2, V5, V20 of 4-byte lanes
+	WORD $0x4eb31c42 // ORR V2, V2, V19 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e24dc42 // FMUL V2, V2, V4 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
+	WORD $0x4e22d502 // FADD V2, V8, V2 of 4-byte lanes
+	FMOVS 152(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
+	FMOVQ 416(R9), F8
+	FMOVQ 416(R9), F2
+	WORD $0x4e3c1d0a // AND V10, V8, V28 of 4-byte lanes
+	WORD $0x6f3f0545 // USHR V5, V10, $1 of 4-byte lanes
+	WORD $0x6e251d45 // EOR V5, V10, V5 of 4-byte lanes
+	WORD $0x6f3e04a9 // USHR V9, V5, $2 of 4-byte lanes
+	WORD $0x6e291ca9 // EOR V9, V5, V9 of 4-byte lanes
+	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
+	WORD $0x6e251d25 // EOR V5, V9, V5 of 4-byte lanes
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x6e2a1caa // EOR V10, V5, V10 of 4-byte lanes
+	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[1]
+	VEXT $8, V5.B16, V5.B16, V5.B16
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[1]
+	WORD $0x4e811925 // UZP1 V5, V9, V1
+	WORD $0x4e815921 // UZP2 V1, V9, V1
+	WORD $0x6f370509 // USHR V9, V8, $9 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	WORD $0x4eb99d29 // MUL V9, V9, V25
+	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
+	WORD $0x6ea986e0 // SUB V0, V23, V9 of 4-byte lanes
+	WORD $0x6e201ca0 // EOR V0, V5, V0 of 4-byte lanes
+	WORD $0x4ea98409 // ADD V9, V0, V9 of 4-byte lanes
+	FMOVS 224(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x4f265400 // SHL V0, V0, $6 of 4-byte lanes
+	FMOVQ 180(R3), F5
+	WORD $0x4f85e120 // SDOT V0, V9, V5[0]
+	WORD $0x6f3a0549 // USHR V9, V10, $6 of 4-byte lanes
+	WORD $0x6f330507 // USHR V7, V8, $13 of 4-byte lanes
+	WORD $0x4e351ce7 // AND V7, V7, V21 of 4-byte lanes
+	WORD $0x4e361d26 // AND V6, V9, V22 of 4-byte lanes
+	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
+	WORD $0x4eb99cc6 // MUL V6, V6, V25
+	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
+	WORD $0x6ea686e7 // SUB V7, V23, V6 of 4-byte lanes
+	WORD $0x6e271c27 // EOR V7, V1, V7 of 4-byte lanes
+	WORD $0x4ea684e6 // ADD V6, V7, V6 of 4-byte lanes
+	WORD $0x4fa5e0c0 // SDOT V0, V6, V5[1]
+	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	VEXT $8, V2.B16, V2.B16, V2.B16
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[1]
+	WORD $0x4e8718c2 // UZP1 V2, V6, V7
+	WORD $0x4e8758c7 // UZP2 V7, V6, V7
+	WORD $0x6f270506 // USHR V6, V8, $25 of 4-byte lanes
 	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
 	WORD $0x4eb99cc6 // MUL V6, V6, V25
 	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
 	WORD $0x6ea686e1 // SUB V1, V23, V6 of 4-byte lanes
-	WORD $0x6e211ca1 // EOR V1, V5, V1 of 4-byte lanes
+	WORD $0x6e211c41 // EOR V1, V2, V1 of 4-byte lanes
 	WORD $0x4ea68426 // ADD V6, V1, V6 of 4-byte lanes
-	WORD $0x4f89e8c8 // SDOT V8, V6, V9[2]
-	WORD $0x6f2a04e7 // USHR V7, V7, $22 of 4-byte lanes
-	WORD $0x6f230484 // USHR V4, V4, $29 of 4-byte lanes
-	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
-	WORD $0x4e361ce6 // AND V6, V7, V22 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	WORD $0x4f85e8c0 // SDOT V0, V6, V5[2]
+	WORD $0x6f2a054a // USHR V10, V10, $22 of 4-byte lanes
+	WORD $0x6f230508 // USHR V8, V8, $29 of 4-byte lanes
+	WORD $0x4e351d08 // AND V8, V8, V21 of 4-byte lanes
+	WORD $0x4e361d46 // AND V6, V10, V22 of 4-byte lanes
+	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
 	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
 	WORD $0x4eb99cc6 // MUL V6, V6, V25
 	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e4 // SUB V4, V23, V6 of 4-byte lanes
-	WORD $0x6e241c04 // EOR V4, V0, V4 of 4-byte lanes
-	WORD $0x4ea68486 // ADD V6, V4, V6 of 4-byte lanes
-	WORD $0x4fa9e8c8 // SDOT V8, V6, V9[3]
-	FMOVQ 1056(R9), F9
-	WORD $0x6f2d0529 // USHR V9, V9, $19 of 4-byte lanes
-	WORD $0x4e341d26 // AND V6, V9, V20 of 4-byte lanes
+	WORD $0x6ea686e8 // SUB V8, V23, V6 of 4-byte lanes
+	WORD $0x6e281ce8 // EOR V8, V7, V8 of 4-byte lanes
+	WORD $0x4ea68506 // ADD V6, V8, V6 of 4-byte lanes
+	WORD $0x4fa5e8c0 // SDOT V0, V6, V5[3]
+	FMOVQ 1056(R9), F5
+	WORD $0x6f2904a5 // USHR V5, V5, $23 of 4-byte lanes
+	WORD $0x4e341ca6 // AND V6, V5, V20 of 4-byte lanes
 	WORD $0x4eb31cc6 // ORR V6, V6, V19 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e22dcc6 // FMUL V6, V6, V2 of 4-byte lanes
-	FMOVS 152(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dcc9 // FMUL V9, V6, V9 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e29dd09 // FMUL V9, V8, V9 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 416(R9), F9
-	FMOVQ 416(R9), F8
-	WORD $0x4e3c1d26 // AND V6, V9, V28 of 4-byte lanes
-	WORD $0x6f3f04c4 // USHR V4, V6, $1 of 4-byte lanes
-	WORD $0x6e241cc4 // EOR V4, V6, V4 of 4-byte lanes
-	WORD $0x6f3e0480 // USHR V0, V4, $2 of 4-byte lanes
-	WORD $0x6e201c80 // EOR V0, V4, V0 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x6e241c04 // EOR V4, V0, V4 of 4-byte lanes
-	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x6e261c86 // EOR V6, V4, V6 of 4-byte lanes
-	WORD $0x4e3b1d04 // AND V4, V8, V27 of 4-byte lanes
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	VEXT $8, V4.B16, V4.B16, V4.B16
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	WORD $0x4e871804 // UZP1 V4, V0, V7
-	WORD $0x4e875807 // UZP2 V7, V0, V7
-	WORD $0x6f370520 // USHR V0, V9, $9 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e1 // SUB V1, V23, V0 of 4-byte lanes
-	WORD $0x6e211c81 // EOR V1, V4, V1 of 4-byte lanes
-	WORD $0x4ea08420 // ADD V0, V1, V0 of 4-byte lanes
-	FMOVS 224(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f265421 // SHL V1, V1, $6 of 4-byte lanes
-	FMOVQ 180(R3), F4
-	WORD $0x4f84e001 // SDOT V1, V0, V4[0]
-	WORD $0x6f3a04c0 // USHR V0, V6, $6 of 4-byte lanes
-	WORD $0x6f330525 // USHR V5, V9, $13 of 4-byte lanes
-	WORD $0x4e351ca5 // AND V5, V5, V21 of 4-byte lanes
-	WORD $0x4e361c03 // AND V3, V0, V22 of 4-byte lanes
-	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4eb99c63 // MUL V3, V3, V25
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e5 // SUB V5, V23, V3 of 4-byte lanes
-	WORD $0x6e251ce5 // EOR V5, V7, V5 of 4-byte lanes
-	WORD $0x4ea384a3 // ADD V3, V5, V3 of 4-byte lanes
-	WORD $0x4fa4e061 // SDOT V1, V3, V4[1]
-	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	VEXT $8, V8.B16, V8.B16, V8.B16
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e851868 // UZP1 V8, V3, V5
-	WORD $0x4e855865 // UZP2 V5, V3, V5
-	WORD $0x6f270523 // USHR V3, V9, $25 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4eb99c63 // MUL V3, V3, V25
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e7 // SUB V7, V23, V3 of 4-byte lanes
+	WORD $0x6e24dcc6 // FMUL V6, V6, V4 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	FMOVQ 480(R9), F0
+	FMOVQ 480(R9), F5
+	WORD $0x4e3c1c08 // AND V8, V0, V28 of 4-byte lanes
+	WORD $0x6f3f0507 // USHR V7, V8, $1 of 4-byte lanes
 	WORD $0x6e271d07 // EOR V7, V8, V7 of 4-byte lanes
-	WORD $0x4ea384e3 // ADD V3, V7, V3 of 4-byte lanes
-	WORD $0x4f84e861 // SDOT V1, V3, V4[2]
-	WORD $0x6f2a04c6 // USHR V6, V6, $22 of 4-byte lanes
-	WORD $0x6f230529 // USHR V9, V9, $29 of 4-byte lanes
+	WORD $0x6f3e04ea // USHR V10, V7, $2 of 4-byte lanes
+	WORD $0x6e2a1cea // EOR V10, V7, V10 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x6e271d47 // EOR V7, V10, V7 of 4-byte lanes
+	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
+	WORD $0x6e281ce8 // EOR V8, V7, V8 of 4-byte lanes
+	WORD $0x4e3b1ca7 // AND V7, V5, V27 of 4-byte lanes
+	VMOV V7.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V10.D[0]
+	VMOV V7.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V10.D[1]
+	VEXT $8, V7.B16, V7.B16, V7.B16
+	VMOV V7.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[0]
+	VMOV V7.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[1]
+	WORD $0x4e811947 // UZP1 V7, V10, V1
+	WORD $0x4e815941 // UZP2 V1, V10, V1
+	WORD $0x6f37040a // USHR V10, V0, $9 of 4-byte lanes
+	WORD $0x4e3a1d4a // AND V10, V10, V26 of 4-byte lanes
+	WORD $0x4eb99d4a // MUL V10, V10, V25
+	WORD $0x4e381d4a // AND V10, V10, V24 of 4-byte lanes
+	WORD $0x6eaa86e2 // SUB V2, V23, V10 of 4-byte lanes
+	WORD $0x6e221ce2 // EOR V2, V7, V2 of 4-byte lanes
+	WORD $0x4eaa844a // ADD V10, V2, V10 of 4-byte lanes
+	FMOVS 228(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f265442 // SHL V2, V2, $6 of 4-byte lanes
+	FMOVQ 196(R3), F7
+	WORD $0x4f87e142 // SDOT V2, V10, V7[0]
+	WORD $0x6f3a050a // USHR V10, V8, $6 of 4-byte lanes
+	WORD $0x6f330409 // USHR V9, V0, $13 of 4-byte lanes
 	WORD $0x4e351d29 // AND V9, V9, V21 of 4-byte lanes
-	WORD $0x4e361cc3 // AND V3, V6, V22 of 4-byte lanes
+	WORD $0x4e361d43 // AND V3, V10, V22 of 4-byte lanes
 	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
 	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
 	WORD $0x4eb99c63 // MUL V3, V3, V25
 	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
 	WORD $0x6ea386e9 // SUB V9, V23, V3 of 4-byte lanes
-	WORD $0x6e291ca9 // EOR V9, V5, V9 of 4-byte lanes
+	WORD $0x6e291c29 // EOR V9, V1, V9 of 4-byte lanes
 	WORD $0x4ea38523 // ADD V3, V9, V3 of 4-byte lanes
-	WORD $0x4fa4e861 // SDOT V1, V3, V4[3]
-	FMOVQ 1056(R9), F4
-	WORD $0x6f290484 // USHR V4, V4, $23 of 4-byte lanes
-	WORD $0x4e341c83 // AND V3, V4, V20 of 4-byte lanes
+	WORD $0x4fa7e062 // SDOT V2, V3, V7[1]
+	WORD $0x6f3004a5 // USHR V5, V5, $16 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	VEXT $8, V5.B16, V5.B16, V5.B16
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[1]
+	WORD $0x4e891865 // UZP1 V5, V3, V9
+	WORD $0x4e895869 // UZP2 V9, V3, V9
+	WORD $0x6f270403 // USHR V3, V0, $25 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e1 // SUB V1, V23, V3 of 4-byte lanes
+	WORD $0x6e211ca1 // EOR V1, V5, V1 of 4-byte lanes
+	WORD $0x4ea38423 // ADD V3, V1, V3 of 4-byte lanes
+	WORD $0x4f87e862 // SDOT V2, V3, V7[2]
+	WORD $0x6f2a0508 // USHR V8, V8, $22 of 4-byte lanes
+	WORD $0x6f230400 // USHR V0, V0, $29 of 4-byte lanes
+	WORD $0x4e351c00 // AND V0, V0, V21 of 4-byte lanes
+	WORD $0x4e361d03 // AND V3, V8, V22 of 4-byte lanes
+	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e0 // SUB V0, V23, V3 of 4-byte lanes
+	WORD $0x6e201d20 // EOR V0, V9, V0 of 4-byte lanes
+	WORD $0x4ea38403 // ADD V3, V0, V3 of 4-byte lanes
+	WORD $0x4fa7e862 // SDOT V2, V3, V7[3]
+	FMOVQ 1056(R9), F7
+	WORD $0x6f2504e7 // USHR V7, V7, $27 of 4-byte lanes
+	WORD $0x4e341ce3 // AND V3, V7, V20 of 4-byte lanes
 	WORD $0x4eb31c63 // ORR V3, V3, V19 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc63 // FMUL V3, V3, V2 of 4-byte lanes
-	FMOVS 212(R3), F4
-	VDUP V4.S[0], V4.S4
 	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 480(R9), F4
-	FMOVQ 480(R9), F1
-	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
-	WORD $0x6f3f0469 // USHR V9, V3, $1 of 4-byte lanes
-	WORD $0x6e291c69 // EOR V9, V3, V9 of 4-byte lanes
-	WORD $0x6f3e0525 // USHR V5, V9, $2 of 4-byte lanes
-	WORD $0x6e251d25 // EOR V5, V9, V5 of 4-byte lanes
-	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
-	WORD $0x6e291ca9 // EOR V9, V5, V9 of 4-byte lanes
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x6e231d23 // EOR V3, V9, V3 of 4-byte lanes
-	WORD $0x4e3b1c29 // AND V9, V1, V27 of 4-byte lanes
-	VMOV V9.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V9.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	VEXT $8, V9.B16, V9.B16, V9.B16
-	VMOV V9.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V9.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	WORD $0x4e8618a9 // UZP1 V9, V5, V6
-	WORD $0x4e8658a6 // UZP2 V6, V5, V6
-	WORD $0x6f370485 // USHR V5, V4, $9 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4eb99ca5 // MUL V5, V5, V25
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e7 // SUB V7, V23, V5 of 4-byte lanes
-	WORD $0x6e271d27 // EOR V7, V9, V7 of 4-byte lanes
-	WORD $0x4ea584e5 // ADD V5, V7, V5 of 4-byte lanes
-	FMOVS 228(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x4f2654e7 // SHL V7, V7, $6 of 4-byte lanes
-	FMOVQ 196(R3), F9
-	WORD $0x4f89e0a7 // SDOT V7, V5, V9[0]
-	WORD $0x6f3a0465 // USHR V5, V3, $6 of 4-byte lanes
-	WORD $0x6f330488 // USHR V8, V4, $13 of 4-byte lanes
-	WORD $0x4e351d08 // AND V8, V8, V21 of 4-byte lanes
-	WORD $0x4e361ca0 // AND V0, V5, V22 of 4-byte lanes
-	WORD $0x4ea81c00 // ORR V0, V0, V8 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e8 // SUB V8, V23, V0 of 4-byte lanes
-	WORD $0x6e281cc8 // EOR V8, V6, V8 of 4-byte lanes
-	WORD $0x4ea08500 // ADD V0, V8, V0 of 4-byte lanes
-	WORD $0x4fa9e007 // SDOT V7, V0, V9[1]
-	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	VEXT $8, V1.B16, V1.B16, V1.B16
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	WORD $0x4e881801 // UZP1 V1, V0, V8
-	WORD $0x4e885808 // UZP2 V8, V0, V8
-	WORD $0x6f270480 // USHR V0, V4, $25 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e6 // SUB V6, V23, V0 of 4-byte lanes
-	WORD $0x6e261c26 // EOR V6, V1, V6 of 4-byte lanes
-	WORD $0x4ea084c0 // ADD V0, V6, V0 of 4-byte lanes
-	WORD $0x4f89e807 // SDOT V7, V0, V9[2]
-	WORD $0x6f2a0463 // USHR V3, V3, $22 of 4-byte lanes
-	WORD $0x6f230484 // USHR V4, V4, $29 of 4-byte lanes
-	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
-	WORD $0x4e361c60 // AND V0, V3, V22 of 4-byte lanes
-	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e4 // SUB V4, V23, V0 of 4-byte lanes
-	WORD $0x6e241d04 // EOR V4, V8, V4 of 4-byte lanes
-	WORD $0x4ea08480 // ADD V0, V4, V0 of 4-byte lanes
-	WORD $0x4fa9e807 // SDOT V7, V0, V9[3]
-	FMOVQ 1056(R9), F9
-	WORD $0x6f250529 // USHR V9, V9, $27 of 4-byte lanes
-	WORD $0x4e341d20 // AND V0, V9, V20 of 4-byte lanes
-	WORD $0x4eb31c00 // ORR V0, V0, V19 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	FMOVS 212(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
-	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	WORD $0x4e24d4c4 // FADD V4, V6, V4 of 4-byte lanes
+	FMOVS 212(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dc86 // FMUL V6, V4, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -7326,60 +7290,60 @@ panel2:
 part2:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F0
-	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
-	WORD $0x6e3ddc00 // FMUL V0, V0, V29 of 4-byte lanes
-	FMOVQ 544(R9), F7
+	FMOVD (R10), F6
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	WORD $0x6e3ddcc6 // FMUL V6, V6, V29 of 4-byte lanes
+	FMOVQ 544(R9), F4
 	FMOVQ 544(R9), F2
-	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
-	WORD $0x6f3f0524 // USHR V4, V9, $1 of 4-byte lanes
-	WORD $0x6e241d24 // EOR V4, V9, V4 of 4-byte lanes
-	WORD $0x6f3e0488 // USHR V8, V4, $2 of 4-byte lanes
-	WORD $0x6e281c88 // EOR V8, V4, V8 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x6e241d04 // EOR V4, V8, V4 of 4-byte lanes
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x6e291c89 // EOR V9, V4, V9 of 4-byte lanes
-	WORD $0x4e3b1c44 // AND V4, V2, V27 of 4-byte lanes
-	VMOV V4.S[0], R15
+	WORD $0x4e3c1c83 // AND V3, V4, V28 of 4-byte lanes
+	WORD $0x6f3f0467 // USHR V7, V3, $1 of 4-byte lanes
+	WORD $0x6e271c67 // EOR V7, V3, V7 of 4-byte lanes
+	WORD $0x6f3e04e0 // USHR V0, V7, $2 of 4-byte lanes
+	WORD $0x6e201ce0 // EOR V0, V7, V0 of 4-byte lanes
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x6e271c07 // EOR V7, V0, V7 of 4-byte lanes
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x6e231ce3 // EOR V3, V7, V3 of 4-byte lanes
+	WORD $0x4e3b1c47 // AND V7, V2, V27 of 4-byte lanes
+	VMOV V7.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V4.S[1], R15
+	VLD1 (R15), V0.D[0]
+	VMOV V7.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	VEXT $8, V4.B16, V4.B16, V4.B16
-	VMOV V4.S[0], R15
+	VLD1 (R15), V0.D[1]
+	VEXT $8, V7.B16, V7.B16, V7.B16
+	VMOV V7.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V4.S[1], R15
+	VLD1 (R15), V9.D[0]
+	VMOV V7.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	WORD $0x4e831904 // UZP1 V4, V8, V3
-	WORD $0x4e835903 // UZP2 V3, V8, V3
-	WORD $0x6f3704e8 // USHR V8, V7, $9 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4eb99d08 // MUL V8, V8, V25
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x6ea886e6 // SUB V6, V23, V8 of 4-byte lanes
-	WORD $0x6e261c86 // EOR V6, V4, V6 of 4-byte lanes
-	WORD $0x4ea884c8 // ADD V8, V6, V8 of 4-byte lanes
-	FMOVS 284(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f2654c6 // SHL V6, V6, $6 of 4-byte lanes
-	FMOVQ 240(R3), F4
-	WORD $0x4f84e106 // SDOT V6, V8, V4[0]
-	WORD $0x6f3a0528 // USHR V8, V9, $6 of 4-byte lanes
-	WORD $0x6f3304e1 // USHR V1, V7, $13 of 4-byte lanes
+	VLD1 (R15), V9.D[1]
+	WORD $0x4e891807 // UZP1 V7, V0, V9
+	WORD $0x4e895809 // UZP2 V9, V0, V9
+	WORD $0x6f370480 // USHR V0, V4, $9 of 4-byte lanes
+	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
+	WORD $0x4eb99c00 // MUL V0, V0, V25
+	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
+	WORD $0x6ea086e8 // SUB V8, V23, V0 of 4-byte lanes
+	WORD $0x6e281ce8 // EOR V8, V7, V8 of 4-byte lanes
+	WORD $0x4ea08500 // ADD V0, V8, V0 of 4-byte lanes
+	FMOVS 284(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x4f265508 // SHL V8, V8, $6 of 4-byte lanes
+	FMOVQ 240(R3), F7
+	WORD $0x4f87e008 // SDOT V8, V0, V7[0]
+	WORD $0x6f3a0460 // USHR V0, V3, $6 of 4-byte lanes
+	WORD $0x6f330481 // USHR V1, V4, $13 of 4-byte lanes
 	WORD $0x4e351c21 // AND V1, V1, V21 of 4-byte lanes
-	WORD $0x4e361d05 // AND V5, V8, V22 of 4-byte lanes
+	WORD $0x4e361c05 // AND V5, V0, V22 of 4-byte lanes
 	WORD $0x4ea11ca5 // ORR V5, V5, V1 of 4-byte lanes
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
 	WORD $0x4eb99ca5 // MUL V5, V5, V25
 	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
 	WORD $0x6ea586e1 // SUB V1, V23, V5 of 4-byte lanes
-	WORD $0x6e211c61 // EOR V1, V3, V1 of 4-byte lanes
+	WORD $0x6e211d21 // EOR V1, V9, V1 of 4-byte lanes
 	WORD $0x4ea58425 // ADD V5, V1, V5 of 4-byte lanes
-	WORD $0x4fa4e0a6 // SDOT V6, V5, V4[1]
+	WORD $0x4fa7e0a8 // SDOT V8, V5, V7[1]
 	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
 	VMOV V2.S[0], R15
@@ -7397,291 +7361,243 @@ part2:
 	VLD1 (R15), V1.D[1]
 	WORD $0x4e8118a2 // UZP1 V2, V5, V1
 	WORD $0x4e8158a1 // UZP2 V1, V5, V1
-	WORD $0x6f2704e5 // USHR V5, V7, $25 of 4-byte lanes
+	WORD $0x6f270485 // USHR V5, V4, $25 of 4-byte lanes
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
 	WORD $0x4eb99ca5 // MUL V5, V5, V25
 	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e3 // SUB V3, V23, V5 of 4-byte lanes
-	WORD $0x6e231c43 // EOR V3, V2, V3 of 4-byte lanes
-	WORD $0x4ea58465 // ADD V5, V3, V5 of 4-byte lanes
-	WORD $0x4f84e8a6 // SDOT V6, V5, V4[2]
-	WORD $0x6f2a0529 // USHR V9, V9, $22 of 4-byte lanes
-	WORD $0x6f2304e7 // USHR V7, V7, $29 of 4-byte lanes
-	WORD $0x4e351ce7 // AND V7, V7, V21 of 4-byte lanes
-	WORD $0x4e361d25 // AND V5, V9, V22 of 4-byte lanes
-	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	WORD $0x6ea586e9 // SUB V9, V23, V5 of 4-byte lanes
+	WORD $0x6e291c49 // EOR V9, V2, V9 of 4-byte lanes
+	WORD $0x4ea58525 // ADD V5, V9, V5 of 4-byte lanes
+	WORD $0x4f87e8a8 // SDOT V8, V5, V7[2]
+	WORD $0x6f2a0463 // USHR V3, V3, $22 of 4-byte lanes
+	WORD $0x6f230484 // USHR V4, V4, $29 of 4-byte lanes
+	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
+	WORD $0x4e361c65 // AND V5, V3, V22 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
 	WORD $0x4eb99ca5 // MUL V5, V5, V25
 	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e7 // SUB V7, V23, V5 of 4-byte lanes
-	WORD $0x6e271c27 // EOR V7, V1, V7 of 4-byte lanes
-	WORD $0x4ea584e5 // ADD V5, V7, V5 of 4-byte lanes
-	WORD $0x4fa4e8a6 // SDOT V6, V5, V4[3]
-	FMOVQ 1120(R9), F4
-	WORD $0x4f215484 // SHL V4, V4, $1 of 4-byte lanes
-	WORD $0x4e341c85 // AND V5, V4, V20 of 4-byte lanes
+	WORD $0x6ea586e4 // SUB V4, V23, V5 of 4-byte lanes
+	WORD $0x6e241c24 // EOR V4, V1, V4 of 4-byte lanes
+	WORD $0x4ea58485 // ADD V5, V4, V5 of 4-byte lanes
+	WORD $0x4fa7e8a8 // SDOT V8, V5, V7[3]
+	FMOVQ 1120(R9), F7
+	WORD $0x4f2154e7 // SHL V7, V7, $1 of 4-byte lanes
+	WORD $0x4e341ce5 // AND V5, V7, V20 of 4-byte lanes
 	WORD $0x4eb31ca5 // ORR V5, V5, V19 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVS 272(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 608(R9), F4
-	FMOVQ 608(R9), F6
-	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
-	WORD $0x6f3f04a7 // USHR V7, V5, $1 of 4-byte lanes
-	WORD $0x6e271ca7 // EOR V7, V5, V7 of 4-byte lanes
-	WORD $0x6f3e04e1 // USHR V1, V7, $2 of 4-byte lanes
-	WORD $0x6e211ce1 // EOR V1, V7, V1 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x6e271c27 // EOR V7, V1, V7 of 4-byte lanes
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x6e251ce5 // EOR V5, V7, V5 of 4-byte lanes
-	WORD $0x4e3b1cc7 // AND V7, V6, V27 of 4-byte lanes
+	WORD $0x6e26dca5 // FMUL V5, V5, V6 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
+	FMOVQ 608(R9), F8
+	FMOVQ 608(R9), F7
+	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
+	WORD $0x6f3f0481 // USHR V1, V4, $1 of 4-byte lanes
+	WORD $0x6e211c81 // EOR V1, V4, V1 of 4-byte lanes
+	WORD $0x6f3e0423 // USHR V3, V1, $2 of 4-byte lanes
+	WORD $0x6e231c23 // EOR V3, V1, V3 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x6e211c61 // EOR V1, V3, V1 of 4-byte lanes
+	WORD $0x6f3a0484 // USHR V4, V4, $6 of 4-byte lanes
+	WORD $0x6e241c24 // EOR V4, V1, V4 of 4-byte lanes
+	WORD $0x4e3b1ce1 // AND V1, V7, V27 of 4-byte lanes
+	VMOV V1.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V1.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	VEXT $8, V1.B16, V1.B16, V1.B16
+	VMOV V1.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[0]
+	VMOV V1.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[1]
+	WORD $0x4e891861 // UZP1 V1, V3, V9
+	WORD $0x4e895869 // UZP2 V9, V3, V9
+	WORD $0x6f370503 // USHR V3, V8, $9 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e2 // SUB V2, V23, V3 of 4-byte lanes
+	WORD $0x6e221c22 // EOR V2, V1, V2 of 4-byte lanes
+	WORD $0x4ea38443 // ADD V3, V2, V3 of 4-byte lanes
+	FMOVS 288(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f265442 // SHL V2, V2, $6 of 4-byte lanes
+	FMOVQ 256(R3), F1
+	WORD $0x4f81e062 // SDOT V2, V3, V1[0]
+	WORD $0x6f3a0483 // USHR V3, V4, $6 of 4-byte lanes
+	WORD $0x6f330500 // USHR V0, V8, $13 of 4-byte lanes
+	WORD $0x4e351c00 // AND V0, V0, V21 of 4-byte lanes
+	WORD $0x4e361c6a // AND V10, V3, V22 of 4-byte lanes
+	WORD $0x4ea01d4a // ORR V10, V10, V0 of 4-byte lanes
+	WORD $0x4e3a1d4a // AND V10, V10, V26 of 4-byte lanes
+	WORD $0x4eb99d4a // MUL V10, V10, V25
+	WORD $0x4e381d4a // AND V10, V10, V24 of 4-byte lanes
+	WORD $0x6eaa86e0 // SUB V0, V23, V10 of 4-byte lanes
+	WORD $0x6e201d20 // EOR V0, V9, V0 of 4-byte lanes
+	WORD $0x4eaa840a // ADD V10, V0, V10 of 4-byte lanes
+	WORD $0x4fa1e142 // SDOT V2, V10, V1[1]
+	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
+	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
 	VMOV V7.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
+	VLD1 (R15), V10.D[0]
 	VMOV V7.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
+	VLD1 (R15), V10.D[1]
 	VEXT $8, V7.B16, V7.B16, V7.B16
 	VMOV V7.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[0]
+	VLD1 (R15), V0.D[0]
 	VMOV V7.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[1]
-	WORD $0x4e891827 // UZP1 V7, V1, V9
-	WORD $0x4e895829 // UZP2 V9, V1, V9
-	WORD $0x6f370481 // USHR V1, V4, $9 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4eb99c21 // MUL V1, V1, V25
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x6ea186e3 // SUB V3, V23, V1 of 4-byte lanes
-	WORD $0x6e231ce3 // EOR V3, V7, V3 of 4-byte lanes
-	WORD $0x4ea18461 // ADD V1, V3, V1 of 4-byte lanes
-	FMOVS 288(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f265463 // SHL V3, V3, $6 of 4-byte lanes
-	FMOVQ 256(R3), F7
-	WORD $0x4f87e023 // SDOT V3, V1, V7[0]
-	WORD $0x6f3a04a1 // USHR V1, V5, $6 of 4-byte lanes
-	WORD $0x6f330482 // USHR V2, V4, $13 of 4-byte lanes
-	WORD $0x4e351c42 // AND V2, V2, V21 of 4-byte lanes
-	WORD $0x4e361c28 // AND V8, V1, V22 of 4-byte lanes
-	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4eb99d08 // MUL V8, V8, V25
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x6ea886e2 // SUB V2, V23, V8 of 4-byte lanes
-	WORD $0x6e221d22 // EOR V2, V9, V2 of 4-byte lanes
-	WORD $0x4ea88448 // ADD V8, V2, V8 of 4-byte lanes
-	WORD $0x4fa7e103 // SDOT V3, V8, V7[1]
-	WORD $0x6f3004c6 // USHR V6, V6, $16 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	VMOV V6.S[0], R15
+	VLD1 (R15), V0.D[1]
+	WORD $0x4e801947 // UZP1 V7, V10, V0
+	WORD $0x4e805940 // UZP2 V0, V10, V0
+	WORD $0x6f27050a // USHR V10, V8, $25 of 4-byte lanes
+	WORD $0x4e3a1d4a // AND V10, V10, V26 of 4-byte lanes
+	WORD $0x4eb99d4a // MUL V10, V10, V25
+	WORD $0x4e381d4a // AND V10, V10, V24 of 4-byte lanes
+	WORD $0x6eaa86e9 // SUB V9, V23, V10 of 4-byte lanes
+	WORD $0x6e291ce9 // EOR V9, V7, V9 of 4-byte lanes
+	WORD $0x4eaa852a // ADD V10, V9, V10 of 4-byte lanes
+	WORD $0x4f81e942 // SDOT V2, V10, V1[2]
+	WORD $0x6f2a0484 // USHR V4, V4, $22 of 4-byte lanes
+	WORD $0x6f230508 // USHR V8, V8, $29 of 4-byte lanes
+	WORD $0x4e351d08 // AND V8, V8, V21 of 4-byte lanes
+	WORD $0x4e361c8a // AND V10, V4, V22 of 4-byte lanes
+	WORD $0x4ea81d4a // ORR V10, V10, V8 of 4-byte lanes
+	WORD $0x4e3a1d4a // AND V10, V10, V26 of 4-byte lanes
+	WORD $0x4eb99d4a // MUL V10, V10, V25
+	WORD $0x4e381d4a // AND V10, V10, V24 of 4-byte lanes
+	WORD $0x6eaa86e8 // SUB V8, V23, V10 of 4-byte lanes
+	WORD $0x6e281c08 // EOR V8, V0, V8 of 4-byte lanes
+	WORD $0x4eaa850a // ADD V10, V8, V10 of 4-byte lanes
+	WORD $0x4fa1e942 // SDOT V2, V10, V1[3]
+	FMOVQ 1120(R9), F1
+	WORD $0x6f3d0421 // USHR V1, V1, $3 of 4-byte lanes
+	WORD $0x4e341c2a // AND V10, V1, V20 of 4-byte lanes
+	WORD $0x4eb31d4a // ORR V10, V10, V19 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e26dd4a // FMUL V10, V10, V6 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e2adc4a // FMUL V10, V2, V10 of 4-byte lanes
+	WORD $0x4e2ad4aa // FADD V10, V5, V10 of 4-byte lanes
+	FMOVS 272(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x6e25dd45 // FMUL V5, V10, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 672(R9), F5
+	FMOVQ 672(R9), F10
+	WORD $0x4e3c1ca2 // AND V2, V5, V28 of 4-byte lanes
+	WORD $0x6f3f0441 // USHR V1, V2, $1 of 4-byte lanes
+	WORD $0x6e211c41 // EOR V1, V2, V1 of 4-byte lanes
+	WORD $0x6f3e0428 // USHR V8, V1, $2 of 4-byte lanes
+	WORD $0x6e281c28 // EOR V8, V1, V8 of 4-byte lanes
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x6e211d01 // EOR V1, V8, V1 of 4-byte lanes
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x6e221c22 // EOR V2, V1, V2 of 4-byte lanes
+	WORD $0x4e3b1d41 // AND V1, V10, V27 of 4-byte lanes
+	VMOV V1.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V8.D[0]
-	VMOV V6.S[1], R15
+	VMOV V1.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V8.D[1]
-	VEXT $8, V6.B16, V6.B16, V6.B16
-	VMOV V6.S[0], R15
+	VEXT $8, V1.B16, V1.B16, V1.B16
+	VMOV V1.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V6.S[1], R15
+	VLD1 (R15), V0.D[0]
+	VMOV V1.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	WORD $0x4e821906 // UZP1 V6, V8, V2
-	WORD $0x4e825902 // UZP2 V2, V8, V2
-	WORD $0x6f270488 // USHR V8, V4, $25 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4eb99d08 // MUL V8, V8, V25
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x6ea886e9 // SUB V9, V23, V8 of 4-byte lanes
-	WORD $0x6e291cc9 // EOR V9, V6, V9 of 4-byte lanes
-	WORD $0x4ea88528 // ADD V8, V9, V8 of 4-byte lanes
-	WORD $0x4f87e903 // SDOT V3, V8, V7[2]
-	WORD $0x6f2a04a5 // USHR V5, V5, $22 of 4-byte lanes
-	WORD $0x6f230484 // USHR V4, V4, $29 of 4-byte lanes
-	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
-	WORD $0x4e361ca8 // AND V8, V5, V22 of 4-byte lanes
-	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	VLD1 (R15), V0.D[1]
+	WORD $0x4e801901 // UZP1 V1, V8, V0
+	WORD $0x4e805900 // UZP2 V0, V8, V0
+	WORD $0x6f3704a8 // USHR V8, V5, $9 of 4-byte lanes
 	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	WORD $0x4eb99d08 // MUL V8, V8, V25
 	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
 	WORD $0x6ea886e4 // SUB V4, V23, V8 of 4-byte lanes
-	WORD $0x6e241c44 // EOR V4, V2, V4 of 4-byte lanes
+	WORD $0x6e241c24 // EOR V4, V1, V4 of 4-byte lanes
 	WORD $0x4ea88488 // ADD V8, V4, V8 of 4-byte lanes
-	WORD $0x4fa7e903 // SDOT V3, V8, V7[3]
-	FMOVQ 1120(R9), F7
-	WORD $0x6f3d04e7 // USHR V7, V7, $3 of 4-byte lanes
-	WORD $0x4e341ce8 // AND V8, V7, V20 of 4-byte lanes
-	WORD $0x4eb31d08 // ORR V8, V8, V19 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e20dd08 // FMUL V8, V8, V0 of 4-byte lanes
-	FMOVS 272(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVQ 672(R9), F7
-	FMOVQ 672(R9), F3
-	WORD $0x4e3c1ce8 // AND V8, V7, V28 of 4-byte lanes
-	WORD $0x6f3f0504 // USHR V4, V8, $1 of 4-byte lanes
-	WORD $0x6e241d04 // EOR V4, V8, V4 of 4-byte lanes
-	WORD $0x6f3e0482 // USHR V2, V4, $2 of 4-byte lanes
-	WORD $0x6e221c82 // EOR V2, V4, V2 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x6e241c44 // EOR V4, V2, V4 of 4-byte lanes
-	WORD $0x6f3a0508 // USHR V8, V8, $6 of 4-byte lanes
-	WORD $0x6e281c88 // EOR V8, V4, V8 of 4-byte lanes
-	WORD $0x4e3b1c64 // AND V4, V3, V27 of 4-byte lanes
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	VEXT $8, V4.B16, V4.B16, V4.B16
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e851844 // UZP1 V4, V2, V5
-	WORD $0x4e855845 // UZP2 V5, V2, V5
-	WORD $0x6f3704e2 // USHR V2, V7, $9 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4eb99c42 // MUL V2, V2, V25
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6ea286e9 // SUB V9, V23, V2 of 4-byte lanes
-	WORD $0x6e291c89 // EOR V9, V4, V9 of 4-byte lanes
-	WORD $0x4ea28522 // ADD V2, V9, V2 of 4-byte lanes
-	FMOVS 344(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f265529 // SHL V9, V9, $6 of 4-byte lanes
-	FMOVQ 300(R3), F4
-	WORD $0x4f84e049 // SDOT V9, V2, V4[0]
-	WORD $0x6f3a0502 // USHR V2, V8, $6 of 4-byte lanes
-	WORD $0x6f3304e6 // USHR V6, V7, $13 of 4-byte lanes
-	WORD $0x4e351cc6 // AND V6, V6, V21 of 4-byte lanes
-	WORD $0x4e361c41 // AND V1, V2, V22 of 4-byte lanes
-	WORD $0x4ea61c21 // ORR V1, V1, V6 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4eb99c21 // MUL V1, V1, V25
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x6ea186e6 // SUB V6, V23, V1 of 4-byte lanes
-	WORD $0x6e261ca6 // EOR V6, V5, V6 of 4-byte lanes
-	WORD $0x4ea184c1 // ADD V1, V6, V1 of 4-byte lanes
-	WORD $0x4fa4e029 // SDOT V9, V1, V4[1]
-	WORD $0x6f300463 // USHR V3, V3, $16 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	VEXT $8, V3.B16, V3.B16, V3.B16
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	WORD $0x4e861823 // UZP1 V3, V1, V6
-	WORD $0x4e865826 // UZP2 V6, V1, V6
-	WORD $0x6f2704e1 // USHR V1, V7, $25 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4eb99c21 // MUL V1, V1, V25
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x6ea186e5 // SUB V5, V23, V1 of 4-byte lanes
-	WORD $0x6e251c65 // EOR V5, V3, V5 of 4-byte lanes
-	WORD $0x4ea184a1 // ADD V1, V5, V1 of 4-byte lanes
-	WORD $0x4f84e829 // SDOT V9, V1, V4[2]
-	WORD $0x6f2a0508 // USHR V8, V8, $22 of 4-byte lanes
-	WORD $0x6f2304e7 // USHR V7, V7, $29 of 4-byte lanes
-	WORD $0x4e351ce7 // AND V7, V7, V21 of 4-byte lanes
-	WORD $0x4e361d01 // AND V1, V8, V22 of 4-byte lanes
-	WORD $0x4ea71c21 // ORR V1, V1, V7 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4eb99c21 // MUL V1, V1, V25
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x6ea186e7 // SUB V7, V23, V1 of 4-byte lanes
-	WORD $0x6e271cc7 // EOR V7, V6, V7 of 4-byte lanes
-	WORD $0x4ea184e1 // ADD V1, V7, V1 of 4-byte lanes
-	WORD $0x4fa4e829 // SDOT V9, V1, V4[3]
-	FMOVQ 1120(R9), F4
-	WORD $0x6f390484 // USHR V4, V4, $7 of 4-byte lanes
-	WORD $0x4e341c81 // AND V1, V4, V20 of 4-byte lanes
-	WORD $0x4eb31c21 // ORR V1, V1, V19 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
-	FMOVS 332(R3), F4
+	FMOVS 344(R3), F4
 	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e24dd24 // FMUL V4, V9, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x4f265484 // SHL V4, V4, $6 of 4-byte lanes
+	FMOVQ 300(R3), F1
+	WORD $0x4f81e104 // SDOT V4, V8, V1[0]
+	WORD $0x6f3a0448 // USHR V8, V2, $6 of 4-byte lanes
+	WORD $0x6f3304a9 // USHR V9, V5, $13 of 4-byte lanes
+	WORD $0x4e351d29 // AND V9, V9, V21 of 4-byte lanes
+	WORD $0x4e361d07 // AND V7, V8, V22 of 4-byte lanes
+	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4eb99ce7 // MUL V7, V7, V25
+	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
+	WORD $0x6ea786e9 // SUB V9, V23, V7 of 4-byte lanes
+	WORD $0x6e291c09 // EOR V9, V0, V9 of 4-byte lanes
+	WORD $0x4ea78527 // ADD V7, V9, V7 of 4-byte lanes
+	WORD $0x4fa1e0e4 // SDOT V4, V7, V1[1]
+	WORD $0x6f30054a // USHR V10, V10, $16 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	VMOV V10.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V10.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[1]
+	VEXT $8, V10.B16, V10.B16, V10.B16
+	VMOV V10.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[0]
+	VMOV V10.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[1]
+	WORD $0x4e8918ea // UZP1 V10, V7, V9
+	WORD $0x4e8958e9 // UZP2 V9, V7, V9
+	WORD $0x6f2704a7 // USHR V7, V5, $25 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4eb99ce7 // MUL V7, V7, V25
+	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
+	WORD $0x6ea786e0 // SUB V0, V23, V7 of 4-byte lanes
+	WORD $0x6e201d40 // EOR V0, V10, V0 of 4-byte lanes
+	WORD $0x4ea78407 // ADD V7, V0, V7 of 4-byte lanes
+	WORD $0x4f81e8e4 // SDOT V4, V7, V1[2]
+	WORD $0x6f2a0442 // USHR V2, V2, $22 of 4-byte lanes
+	WORD $0x6f2304a5 // USHR V5, V5, $29 of 4-byte lanes
+	WORD $0x4e351ca5 // AND V5, V5, V21 of 4-byte lanes
+	WORD $0x4e361c47 // AND V7, V2, V22 of 4-byte lanes
+	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4eb99ce7 // MUL V7, V7, V25
+	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
+	WORD $0x6ea786e5 // SUB V5, V23, V7 of 4-byte lanes
+	WORD $0x6e251d25 // EOR V5, V9, V5 of 4-byte lanes
+	WORD $0x4ea784a7 // ADD V7, V5, V7 of 4-byte lanes
+	WORD $0x4fa1e8e4 // SDOT V4, V7, V1[3]
+	FMOVQ 1120(R9), F1
+	WORD $0x6f390421 // USHR V1, V1, $7 of 4-byte lanes
+	WORD $0x4e341c27 // AND V7, V1, V20 of 4-byte lanes
+	WORD $0x4eb31ce7 // ORR V7, V7, V19 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e26dce7 // FMUL V7, V7, V6 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e27dc87 // FMUL V7, V4, V7 of 4-byte lanes
 	FMOVQ 736(R9), F4
-	FMOVQ 736(R9), F9
-	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
-	WORD $0x6f3f0427 // USHR V7, V1, $1 of 4-byte lanes
-	WORD $0x6e271c27 // EOR V7, V1, V7 of 4-byte lanes
-	WORD $0x6f3e04e6 // USHR V6, V7, $2 of 4-byte lanes
-	WORD $0x6e261ce6 // EOR V6, V7, V6 of 4-byte lanes
-	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
-	WORD $0x6e271cc7 // EOR V7, V6, V7 of 4-byte lanes
-	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
-	WORD $0x6e211ce1 // EOR V1, V7, V1 of 4-byte lanes
-	WORD $0x4e3b1d27 // AND V7, V9, V27 of 4-byte lanes
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	VEXT $8, V7.B16, V7.B16, V7.B16
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	WORD $0x4e8818c7 // UZP1 V7, V6, V8
-	WORD $0x4e8858c8 // UZP2 V8, V6, V8
-	WORD $0x6f370486 // USHR V6, V4, $9 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4eb99cc6 // MUL V6, V6, V25
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e5 // SUB V5, V23, V6 of 4-byte lanes
-	WORD $0x6e251ce5 // EOR V5, V7, V5 of 4-byte lanes
-	WORD $0x4ea684a6 // ADD V6, V5, V6 of 4-byte lanes
-	FMOVS 348(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
-	FMOVQ 316(R3), F7
-	WORD $0x4f87e0c5 // SDOT V5, V6, V7[0]
-	WORD $0x6f3a0426 // USHR V6, V1, $6 of 4-byte lanes
-	WORD $0x6f330483 // USHR V3, V4, $13 of 4-byte lanes
-	WORD $0x4e351c63 // AND V3, V3, V21 of 4-byte lanes
-	WORD $0x4e361cc2 // AND V2, V6, V22 of 4-byte lanes
-	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4eb99c42 // MUL V2, V2, V25
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6ea286e3 // SUB V3, V23, V2 of 4-byte lanes
-	WORD $0x6e231d03 // EOR V3, V8, V3 of 4-byte lanes
-	WORD $0x4ea28462 // ADD V2, V3, V2 of 4-byte lanes
-	WORD $0x4fa7e045 // SDOT V5, V2, V7[1]
-	WORD $0x6f300529 // USHR V9, V9, $16 of 4-byte lanes
-	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	FMOVQ 736(R9), F1
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	WORD $0x6f3f04a9 // USHR V9, V5, $1 of 4-byte lanes
+	WORD $0x6e291ca9 // EOR V9, V5, V9 of 4-byte lanes
+	WORD $0x6f3e0522 // USHR V2, V9, $2 of 4-byte lanes
+	WORD $0x6e221d22 // EOR V2, V9, V2 of 4-byte lanes
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x6e291c49 // EOR V9, V2, V9 of 4-byte lanes
+	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
+	WORD $0x6e251d25 // EOR V5, V9, V5 of 4-byte lanes
+	WORD $0x4e3b1c29 // AND V9, V1, V27 of 4-byte lanes
 	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V2.D[0]
@@ -7691,44 +7607,86 @@ part2:
 	VEXT $8, V9.B16, V9.B16, V9.B16
 	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
+	VLD1 (R15), V0.D[0]
 	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	WORD $0x4e831849 // UZP1 V9, V2, V3
-	WORD $0x4e835843 // UZP2 V3, V2, V3
-	WORD $0x6f270482 // USHR V2, V4, $25 of 4-byte lanes
+	VLD1 (R15), V0.D[1]
+	WORD $0x4e801849 // UZP1 V9, V2, V0
+	WORD $0x4e805840 // UZP2 V0, V2, V0
+	WORD $0x6f370482 // USHR V2, V4, $9 of 4-byte lanes
 	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
 	WORD $0x4eb99c42 // MUL V2, V2, V25
 	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6ea286e8 // SUB V8, V23, V2 of 4-byte lanes
-	WORD $0x6e281d28 // EOR V8, V9, V8 of 4-byte lanes
-	WORD $0x4ea28502 // ADD V2, V8, V2 of 4-byte lanes
-	WORD $0x4f87e845 // SDOT V5, V2, V7[2]
-	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
+	WORD $0x6ea286ea // SUB V10, V23, V2 of 4-byte lanes
+	WORD $0x6e2a1d2a // EOR V10, V9, V10 of 4-byte lanes
+	WORD $0x4ea28542 // ADD V2, V10, V2 of 4-byte lanes
+	FMOVS 348(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x4f26554a // SHL V10, V10, $6 of 4-byte lanes
+	FMOVQ 316(R3), F9
+	WORD $0x4f89e04a // SDOT V10, V2, V9[0]
+	WORD $0x6f3a04a2 // USHR V2, V5, $6 of 4-byte lanes
+	WORD $0x6f330488 // USHR V8, V4, $13 of 4-byte lanes
+	WORD $0x4e351d08 // AND V8, V8, V21 of 4-byte lanes
+	WORD $0x4e361c43 // AND V3, V2, V22 of 4-byte lanes
+	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e8 // SUB V8, V23, V3 of 4-byte lanes
+	WORD $0x6e281c08 // EOR V8, V0, V8 of 4-byte lanes
+	WORD $0x4ea38503 // ADD V3, V8, V3 of 4-byte lanes
+	WORD $0x4fa9e06a // SDOT V10, V3, V9[1]
+	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	VMOV V1.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V1.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	VEXT $8, V1.B16, V1.B16, V1.B16
+	VMOV V1.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V1.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	WORD $0x4e881861 // UZP1 V1, V3, V8
+	WORD $0x4e885868 // UZP2 V8, V3, V8
+	WORD $0x6f270483 // USHR V3, V4, $25 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e0 // SUB V0, V23, V3 of 4-byte lanes
+	WORD $0x6e201c20 // EOR V0, V1, V0 of 4-byte lanes
+	WORD $0x4ea38403 // ADD V3, V0, V3 of 4-byte lanes
+	WORD $0x4f89e86a // SDOT V10, V3, V9[2]
+	WORD $0x6f2a04a5 // USHR V5, V5, $22 of 4-byte lanes
 	WORD $0x6f230484 // USHR V4, V4, $29 of 4-byte lanes
 	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
-	WORD $0x4e361c22 // AND V2, V1, V22 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4eb99c42 // MUL V2, V2, V25
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6ea286e4 // SUB V4, V23, V2 of 4-byte lanes
-	WORD $0x6e241c64 // EOR V4, V3, V4 of 4-byte lanes
-	WORD $0x4ea28482 // ADD V2, V4, V2 of 4-byte lanes
-	WORD $0x4fa7e845 // SDOT V5, V2, V7[3]
-	FMOVQ 1120(R9), F7
-	WORD $0x6f3504e7 // USHR V7, V7, $11 of 4-byte lanes
-	WORD $0x4e341ce2 // AND V2, V7, V20 of 4-byte lanes
-	WORD $0x4eb31c42 // ORR V2, V2, V19 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	FMOVS 332(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x4e361ca3 // AND V3, V5, V22 of 4-byte lanes
+	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e4 // SUB V4, V23, V3 of 4-byte lanes
+	WORD $0x6e241d04 // EOR V4, V8, V4 of 4-byte lanes
+	WORD $0x4ea38483 // ADD V3, V4, V3 of 4-byte lanes
+	WORD $0x4fa9e86a // SDOT V10, V3, V9[3]
+	FMOVQ 1120(R9), F9
+	WORD $0x6f350529 // USHR V9, V9, $11 of 4-byte lanes
+	WORD $0x4e341d23 // AND V3, V9, V20 of 4-byte lanes
+	WORD $0x4eb31c63 // ORR V3, V3, V19 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e26dc66 // FMUL V6, V3, V6 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e26dd46 // FMUL V6, V10, V6 of 4-byte lanes
+	WORD $0x4e26d4e6 // FADD V6, V7, V6 of 4-byte lanes
+	FMOVS 332(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
+	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -7754,409 +7712,403 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F2
-	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
-	WORD $0x6e3ddc42 // FMUL V2, V2, V29 of 4-byte lanes
-	FMOVQ 800(R9), F5
-	FMOVQ 800(R9), F0
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x6f3f04e4 // USHR V4, V7, $1 of 4-byte lanes
-	WORD $0x6e241ce4 // EOR V4, V7, V4 of 4-byte lanes
-	WORD $0x6f3e0483 // USHR V3, V4, $2 of 4-byte lanes
-	WORD $0x6e231c83 // EOR V3, V4, V3 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x6e241c64 // EOR V4, V3, V4 of 4-byte lanes
-	WORD $0x6f3a04e7 // USHR V7, V7, $6 of 4-byte lanes
-	WORD $0x6e271c87 // EOR V7, V4, V7 of 4-byte lanes
-	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
-	VMOV V4.S[0], R15
+	FMOVD (R10), F7
+	WORD $0x0e2178e7 // FCVTL V7, V7, V0 of 4-byte lanes
+	WORD $0x6e3ddce7 // FMUL V7, V7, V29 of 4-byte lanes
+	FMOVQ 800(R9), F6
+	FMOVQ 800(R9), F10
+	WORD $0x4e3c1cc3 // AND V3, V6, V28 of 4-byte lanes
+	WORD $0x6f3f0469 // USHR V9, V3, $1 of 4-byte lanes
+	WORD $0x6e291c69 // EOR V9, V3, V9 of 4-byte lanes
+	WORD $0x6f3e0524 // USHR V4, V9, $2 of 4-byte lanes
+	WORD $0x6e241d24 // EOR V4, V9, V4 of 4-byte lanes
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x6e291c89 // EOR V9, V4, V9 of 4-byte lanes
+	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
+	WORD $0x6e231d23 // EOR V3, V9, V3 of 4-byte lanes
+	WORD $0x4e3b1d49 // AND V9, V10, V27 of 4-byte lanes
+	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V4.S[1], R15
+	VLD1 (R15), V4.D[0]
+	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	VEXT $8, V4.B16, V4.B16, V4.B16
-	VMOV V4.S[0], R15
+	VLD1 (R15), V4.D[1]
+	VEXT $8, V9.B16, V9.B16, V9.B16
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	WORD $0x4e881889 // UZP1 V9, V4, V8
+	WORD $0x4e885888 // UZP2 V8, V4, V8
+	WORD $0x6f3704c4 // USHR V4, V6, $9 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4eb99c84 // MUL V4, V4, V25
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x6ea486e5 // SUB V5, V23, V4 of 4-byte lanes
+	WORD $0x6e251d25 // EOR V5, V9, V5 of 4-byte lanes
+	WORD $0x4ea484a4 // ADD V4, V5, V4 of 4-byte lanes
+	FMOVS 404(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
+	FMOVQ 360(R3), F9
+	WORD $0x4f89e085 // SDOT V5, V4, V9[0]
+	WORD $0x6f3a0464 // USHR V4, V3, $6 of 4-byte lanes
+	WORD $0x6f3304c0 // USHR V0, V6, $13 of 4-byte lanes
+	WORD $0x4e351c00 // AND V0, V0, V21 of 4-byte lanes
+	WORD $0x4e361c81 // AND V1, V4, V22 of 4-byte lanes
+	WORD $0x4ea01c21 // ORR V1, V1, V0 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4eb99c21 // MUL V1, V1, V25
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
+	WORD $0x6ea186e0 // SUB V0, V23, V1 of 4-byte lanes
+	WORD $0x6e201d00 // EOR V0, V8, V0 of 4-byte lanes
+	WORD $0x4ea18401 // ADD V1, V0, V1 of 4-byte lanes
+	WORD $0x4fa9e025 // SDOT V5, V1, V9[1]
+	WORD $0x6f30054a // USHR V10, V10, $16 of 4-byte lanes
+	WORD $0x4e3b1d4a // AND V10, V10, V27 of 4-byte lanes
+	VMOV V10.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V1.D[0]
-	VMOV V4.S[1], R15
+	VMOV V10.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V1.D[1]
-	WORD $0x4e811864 // UZP1 V4, V3, V1
-	WORD $0x4e815861 // UZP2 V1, V3, V1
+	VEXT $8, V10.B16, V10.B16, V10.B16
+	VMOV V10.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[0]
+	VMOV V10.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[1]
+	WORD $0x4e80182a // UZP1 V10, V1, V0
+	WORD $0x4e805820 // UZP2 V0, V1, V0
+	WORD $0x6f2704c1 // USHR V1, V6, $25 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4eb99c21 // MUL V1, V1, V25
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
+	WORD $0x6ea186e8 // SUB V8, V23, V1 of 4-byte lanes
+	WORD $0x6e281d48 // EOR V8, V10, V8 of 4-byte lanes
+	WORD $0x4ea18501 // ADD V1, V8, V1 of 4-byte lanes
+	WORD $0x4f89e825 // SDOT V5, V1, V9[2]
+	WORD $0x6f2a0463 // USHR V3, V3, $22 of 4-byte lanes
+	WORD $0x6f2304c6 // USHR V6, V6, $29 of 4-byte lanes
+	WORD $0x4e351cc6 // AND V6, V6, V21 of 4-byte lanes
+	WORD $0x4e361c61 // AND V1, V3, V22 of 4-byte lanes
+	WORD $0x4ea61c21 // ORR V1, V1, V6 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4eb99c21 // MUL V1, V1, V25
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
+	WORD $0x6ea186e6 // SUB V6, V23, V1 of 4-byte lanes
+	WORD $0x6e261c06 // EOR V6, V0, V6 of 4-byte lanes
+	WORD $0x4ea184c1 // ADD V1, V6, V1 of 4-byte lanes
+	WORD $0x4fa9e825 // SDOT V5, V1, V9[3]
+	FMOVQ 1120(R9), F9
+	WORD $0x6f310529 // USHR V9, V9, $15 of 4-byte lanes
+	WORD $0x4e341d21 // AND V1, V9, V20 of 4-byte lanes
+	WORD $0x4eb31c21 // ORR V1, V1, V19 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e27dc21 // FMUL V1, V1, V7 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	FMOVQ 864(R9), F5
+	FMOVQ 864(R9), F9
+	WORD $0x4e3c1ca6 // AND V6, V5, V28 of 4-byte lanes
+	WORD $0x6f3f04c0 // USHR V0, V6, $1 of 4-byte lanes
+	WORD $0x6e201cc0 // EOR V0, V6, V0 of 4-byte lanes
+	WORD $0x6f3e0403 // USHR V3, V0, $2 of 4-byte lanes
+	WORD $0x6e231c03 // EOR V3, V0, V3 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x6e201c60 // EOR V0, V3, V0 of 4-byte lanes
+	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
+	WORD $0x6e261c06 // EOR V6, V0, V6 of 4-byte lanes
+	WORD $0x4e3b1d20 // AND V0, V9, V27 of 4-byte lanes
+	VMOV V0.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V0.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	VEXT $8, V0.B16, V0.B16, V0.B16
+	VMOV V0.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V0.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	WORD $0x4e881860 // UZP1 V0, V3, V8
+	WORD $0x4e885868 // UZP2 V8, V3, V8
 	WORD $0x6f3704a3 // USHR V3, V5, $9 of 4-byte lanes
 	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
 	WORD $0x4eb99c63 // MUL V3, V3, V25
 	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e8 // SUB V8, V23, V3 of 4-byte lanes
-	WORD $0x6e281c88 // EOR V8, V4, V8 of 4-byte lanes
-	WORD $0x4ea38503 // ADD V3, V8, V3 of 4-byte lanes
-	FMOVS 404(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x4f265508 // SHL V8, V8, $6 of 4-byte lanes
-	FMOVQ 360(R3), F4
-	WORD $0x4f84e068 // SDOT V8, V3, V4[0]
-	WORD $0x6f3a04e3 // USHR V3, V7, $6 of 4-byte lanes
-	WORD $0x6f3304a9 // USHR V9, V5, $13 of 4-byte lanes
-	WORD $0x4e351d29 // AND V9, V9, V21 of 4-byte lanes
-	WORD $0x4e361c66 // AND V6, V3, V22 of 4-byte lanes
-	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4eb99cc6 // MUL V6, V6, V25
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e9 // SUB V9, V23, V6 of 4-byte lanes
-	WORD $0x6e291c29 // EOR V9, V1, V9 of 4-byte lanes
-	WORD $0x4ea68526 // ADD V6, V9, V6 of 4-byte lanes
-	WORD $0x4fa4e0c8 // SDOT V8, V6, V4[1]
-	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
-	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
+	WORD $0x6ea386ea // SUB V10, V23, V3 of 4-byte lanes
+	WORD $0x6e2a1c0a // EOR V10, V0, V10 of 4-byte lanes
+	WORD $0x4ea38543 // ADD V3, V10, V3 of 4-byte lanes
+	FMOVS 408(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x4f26554a // SHL V10, V10, $6 of 4-byte lanes
+	FMOVQ 376(R3), F0
+	WORD $0x4f80e06a // SDOT V10, V3, V0[0]
+	WORD $0x6f3a04c3 // USHR V3, V6, $6 of 4-byte lanes
+	WORD $0x6f3304a4 // USHR V4, V5, $13 of 4-byte lanes
+	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
+	WORD $0x4e361c62 // AND V2, V3, V22 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4eb99c42 // MUL V2, V2, V25
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x6ea286e4 // SUB V4, V23, V2 of 4-byte lanes
+	WORD $0x6e241d04 // EOR V4, V8, V4 of 4-byte lanes
+	WORD $0x4ea28482 // ADD V2, V4, V2 of 4-byte lanes
+	WORD $0x4fa0e04a // SDOT V10, V2, V0[1]
+	WORD $0x6f300529 // USHR V9, V9, $16 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[1]
+	VEXT $8, V9.B16, V9.B16, V9.B16
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[1]
+	WORD $0x4e841849 // UZP1 V9, V2, V4
+	WORD $0x4e845844 // UZP2 V4, V2, V4
+	WORD $0x6f2704a2 // USHR V2, V5, $25 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4eb99c42 // MUL V2, V2, V25
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x6ea286e8 // SUB V8, V23, V2 of 4-byte lanes
+	WORD $0x6e281d28 // EOR V8, V9, V8 of 4-byte lanes
+	WORD $0x4ea28502 // ADD V2, V8, V2 of 4-byte lanes
+	WORD $0x4f80e84a // SDOT V10, V2, V0[2]
+	WORD $0x6f2a04c6 // USHR V6, V6, $22 of 4-byte lanes
+	WORD $0x6f2304a5 // USHR V5, V5, $29 of 4-byte lanes
+	WORD $0x4e351ca5 // AND V5, V5, V21 of 4-byte lanes
+	WORD $0x4e361cc2 // AND V2, V6, V22 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4eb99c42 // MUL V2, V2, V25
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x6ea286e5 // SUB V5, V23, V2 of 4-byte lanes
+	WORD $0x6e251c85 // EOR V5, V4, V5 of 4-byte lanes
+	WORD $0x4ea284a2 // ADD V2, V5, V2 of 4-byte lanes
+	WORD $0x4fa0e84a // SDOT V10, V2, V0[3]
+	FMOVQ 1120(R9), F0
+	WORD $0x6f2d0400 // USHR V0, V0, $19 of 4-byte lanes
+	WORD $0x4e341c02 // AND V2, V0, V20 of 4-byte lanes
+	WORD $0x4eb31c42 // ORR V2, V2, V19 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e27dc42 // FMUL V2, V2, V7 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
+	WORD $0x4e22d422 // FADD V2, V1, V2 of 4-byte lanes
+	FMOVS 392(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVQ 928(R9), F1
+	FMOVQ 928(R9), F2
+	WORD $0x4e3c1c2a // AND V10, V1, V28 of 4-byte lanes
+	WORD $0x6f3f0540 // USHR V0, V10, $1 of 4-byte lanes
+	WORD $0x6e201d40 // EOR V0, V10, V0 of 4-byte lanes
+	WORD $0x6f3e0405 // USHR V5, V0, $2 of 4-byte lanes
+	WORD $0x6e251c05 // EOR V5, V0, V5 of 4-byte lanes
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x6e201ca0 // EOR V0, V5, V0 of 4-byte lanes
+	WORD $0x6f3a054a // USHR V10, V10, $6 of 4-byte lanes
+	WORD $0x6e2a1c0a // EOR V10, V0, V10 of 4-byte lanes
+	WORD $0x4e3b1c40 // AND V0, V2, V27 of 4-byte lanes
 	VMOV V0.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
+	VLD1 (R15), V5.D[0]
 	VMOV V0.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
+	VLD1 (R15), V5.D[1]
 	VEXT $8, V0.B16, V0.B16, V0.B16
 	VMOV V0.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[0]
+	VLD1 (R15), V4.D[0]
 	VMOV V0.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[1]
-	WORD $0x4e8918c0 // UZP1 V0, V6, V9
-	WORD $0x4e8958c9 // UZP2 V9, V6, V9
-	WORD $0x6f2704a6 // USHR V6, V5, $25 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4eb99cc6 // MUL V6, V6, V25
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e1 // SUB V1, V23, V6 of 4-byte lanes
-	WORD $0x6e211c01 // EOR V1, V0, V1 of 4-byte lanes
-	WORD $0x4ea68426 // ADD V6, V1, V6 of 4-byte lanes
-	WORD $0x4f84e8c8 // SDOT V8, V6, V4[2]
-	WORD $0x6f2a04e7 // USHR V7, V7, $22 of 4-byte lanes
-	WORD $0x6f2304a5 // USHR V5, V5, $29 of 4-byte lanes
-	WORD $0x4e351ca5 // AND V5, V5, V21 of 4-byte lanes
-	WORD $0x4e361ce6 // AND V6, V7, V22 of 4-byte lanes
-	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4eb99cc6 // MUL V6, V6, V25
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e5 // SUB V5, V23, V6 of 4-byte lanes
-	WORD $0x6e251d25 // EOR V5, V9, V5 of 4-byte lanes
-	WORD $0x4ea684a6 // ADD V6, V5, V6 of 4-byte lanes
-	WORD $0x4fa4e8c8 // SDOT V8, V6, V4[3]
-	FMOVQ 1120(R9), F4
-	WORD $0x6f310484 // USHR V4, V4, $15 of 4-byte lanes
-	WORD $0x4e341c86 // AND V6, V4, V20 of 4-byte lanes
-	WORD $0x4eb31cc6 // ORR V6, V6, V19 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e22dcc6 // FMUL V6, V6, V2 of 4-byte lanes
-	FMOVS 392(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e24dd04 // FMUL V4, V8, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 864(R9), F4
-	FMOVQ 864(R9), F8
-	WORD $0x4e3c1c86 // AND V6, V4, V28 of 4-byte lanes
-	WORD $0x6f3f04c5 // USHR V5, V6, $1 of 4-byte lanes
-	WORD $0x6e251cc5 // EOR V5, V6, V5 of 4-byte lanes
-	WORD $0x6f3e04a9 // USHR V9, V5, $2 of 4-byte lanes
-	WORD $0x6e291ca9 // EOR V9, V5, V9 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x6e251d25 // EOR V5, V9, V5 of 4-byte lanes
-	WORD $0x6f3a04c6 // USHR V6, V6, $6 of 4-byte lanes
-	WORD $0x6e261ca6 // EOR V6, V5, V6 of 4-byte lanes
-	WORD $0x4e3b1d05 // AND V5, V8, V27 of 4-byte lanes
-	VMOV V5.S[0], R15
+	VLD1 (R15), V4.D[1]
+	WORD $0x4e8418a0 // UZP1 V0, V5, V4
+	WORD $0x4e8458a4 // UZP2 V4, V5, V4
+	WORD $0x6f370425 // USHR V5, V1, $9 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4eb99ca5 // MUL V5, V5, V25
+	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
+	WORD $0x6ea586e6 // SUB V6, V23, V5 of 4-byte lanes
+	WORD $0x6e261c06 // EOR V6, V0, V6 of 4-byte lanes
+	WORD $0x4ea584c5 // ADD V5, V6, V5 of 4-byte lanes
+	FMOVS 464(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x4f2654c6 // SHL V6, V6, $6 of 4-byte lanes
+	FMOVQ 420(R3), F0
+	WORD $0x4f80e0a6 // SDOT V6, V5, V0[0]
+	WORD $0x6f3a0545 // USHR V5, V10, $6 of 4-byte lanes
+	WORD $0x6f330428 // USHR V8, V1, $13 of 4-byte lanes
+	WORD $0x4e351d08 // AND V8, V8, V21 of 4-byte lanes
+	WORD $0x4e361ca9 // AND V9, V5, V22 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	WORD $0x4eb99d29 // MUL V9, V9, V25
+	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
+	WORD $0x6ea986e8 // SUB V8, V23, V9 of 4-byte lanes
+	WORD $0x6e281c88 // EOR V8, V4, V8 of 4-byte lanes
+	WORD $0x4ea98509 // ADD V9, V8, V9 of 4-byte lanes
+	WORD $0x4fa0e126 // SDOT V6, V9, V0[1]
+	WORD $0x6f300442 // USHR V2, V2, $16 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	VMOV V2.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V9.D[0]
-	VMOV V5.S[1], R15
+	VMOV V2.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V9.D[1]
-	VEXT $8, V5.B16, V5.B16, V5.B16
-	VMOV V5.S[0], R15
+	VEXT $8, V2.B16, V2.B16, V2.B16
+	VMOV V2.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V5.S[1], R15
+	VLD1 (R15), V8.D[0]
+	VMOV V2.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	WORD $0x4e871925 // UZP1 V5, V9, V7
-	WORD $0x4e875927 // UZP2 V7, V9, V7
-	WORD $0x6f370489 // USHR V9, V4, $9 of 4-byte lanes
+	VLD1 (R15), V8.D[1]
+	WORD $0x4e881922 // UZP1 V2, V9, V8
+	WORD $0x4e885928 // UZP2 V8, V9, V8
+	WORD $0x6f270429 // USHR V9, V1, $25 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	WORD $0x4eb99d29 // MUL V9, V9, V25
+	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
+	WORD $0x6ea986e4 // SUB V4, V23, V9 of 4-byte lanes
+	WORD $0x6e241c44 // EOR V4, V2, V4 of 4-byte lanes
+	WORD $0x4ea98489 // ADD V9, V4, V9 of 4-byte lanes
+	WORD $0x4f80e926 // SDOT V6, V9, V0[2]
+	WORD $0x6f2a054a // USHR V10, V10, $22 of 4-byte lanes
+	WORD $0x6f230421 // USHR V1, V1, $29 of 4-byte lanes
+	WORD $0x4e351c21 // AND V1, V1, V21 of 4-byte lanes
+	WORD $0x4e361d49 // AND V9, V10, V22 of 4-byte lanes
+	WORD $0x4ea11d29 // ORR V9, V9, V1 of 4-byte lanes
 	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
 	WORD $0x4eb99d29 // MUL V9, V9, V25
 	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
 	WORD $0x6ea986e1 // SUB V1, V23, V9 of 4-byte lanes
-	WORD $0x6e211ca1 // EOR V1, V5, V1 of 4-byte lanes
+	WORD $0x6e211d01 // EOR V1, V8, V1 of 4-byte lanes
 	WORD $0x4ea98429 // ADD V9, V1, V9 of 4-byte lanes
-	FMOVS 408(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f265421 // SHL V1, V1, $6 of 4-byte lanes
-	FMOVQ 376(R3), F5
-	WORD $0x4f85e121 // SDOT V1, V9, V5[0]
-	WORD $0x6f3a04c9 // USHR V9, V6, $6 of 4-byte lanes
-	WORD $0x6f330480 // USHR V0, V4, $13 of 4-byte lanes
-	WORD $0x4e351c00 // AND V0, V0, V21 of 4-byte lanes
-	WORD $0x4e361d23 // AND V3, V9, V22 of 4-byte lanes
-	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4eb99c63 // MUL V3, V3, V25
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e0 // SUB V0, V23, V3 of 4-byte lanes
-	WORD $0x6e201ce0 // EOR V0, V7, V0 of 4-byte lanes
-	WORD $0x4ea38403 // ADD V3, V0, V3 of 4-byte lanes
-	WORD $0x4fa5e061 // SDOT V1, V3, V5[1]
-	WORD $0x6f300508 // USHR V8, V8, $16 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4fa0e926 // SDOT V6, V9, V0[3]
+	FMOVQ 1120(R9), F0
+	WORD $0x6f290400 // USHR V0, V0, $23 of 4-byte lanes
+	WORD $0x4e341c09 // AND V9, V0, V20 of 4-byte lanes
+	WORD $0x4eb31d29 // ORR V9, V9, V19 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e27dd29 // FMUL V9, V9, V7 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e29dcc9 // FMUL V9, V6, V9 of 4-byte lanes
+	FMOVQ 992(R9), F6
+	FMOVQ 992(R9), F0
+	WORD $0x4e3c1cc1 // AND V1, V6, V28 of 4-byte lanes
+	WORD $0x6f3f0428 // USHR V8, V1, $1 of 4-byte lanes
+	WORD $0x6e281c28 // EOR V8, V1, V8 of 4-byte lanes
+	WORD $0x6f3e050a // USHR V10, V8, $2 of 4-byte lanes
+	WORD $0x6e2a1d0a // EOR V10, V8, V10 of 4-byte lanes
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x6e281d48 // EOR V8, V10, V8 of 4-byte lanes
+	WORD $0x6f3a0421 // USHR V1, V1, $6 of 4-byte lanes
+	WORD $0x6e211d01 // EOR V1, V8, V1 of 4-byte lanes
+	WORD $0x4e3b1c08 // AND V8, V0, V27 of 4-byte lanes
 	VMOV V8.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
+	VLD1 (R15), V10.D[0]
 	VMOV V8.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
+	VLD1 (R15), V10.D[1]
 	VEXT $8, V8.B16, V8.B16, V8.B16
 	VMOV V8.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
+	VLD1 (R15), V4.D[0]
 	VMOV V8.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	WORD $0x4e801868 // UZP1 V8, V3, V0
-	WORD $0x4e805860 // UZP2 V0, V3, V0
-	WORD $0x6f270483 // USHR V3, V4, $25 of 4-byte lanes
+	VLD1 (R15), V4.D[1]
+	WORD $0x4e841948 // UZP1 V8, V10, V4
+	WORD $0x4e845944 // UZP2 V4, V10, V4
+	WORD $0x6f3704ca // USHR V10, V6, $9 of 4-byte lanes
+	WORD $0x4e3a1d4a // AND V10, V10, V26 of 4-byte lanes
+	WORD $0x4eb99d4a // MUL V10, V10, V25
+	WORD $0x4e381d4a // AND V10, V10, V24 of 4-byte lanes
+	WORD $0x6eaa86e2 // SUB V2, V23, V10 of 4-byte lanes
+	WORD $0x6e221d02 // EOR V2, V8, V2 of 4-byte lanes
+	WORD $0x4eaa844a // ADD V10, V2, V10 of 4-byte lanes
+	FMOVS 468(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f265442 // SHL V2, V2, $6 of 4-byte lanes
+	FMOVQ 436(R3), F8
+	WORD $0x4f88e142 // SDOT V2, V10, V8[0]
+	WORD $0x6f3a042a // USHR V10, V1, $6 of 4-byte lanes
+	WORD $0x6f3304c5 // USHR V5, V6, $13 of 4-byte lanes
+	WORD $0x4e351ca5 // AND V5, V5, V21 of 4-byte lanes
+	WORD $0x4e361d43 // AND V3, V10, V22 of 4-byte lanes
+	WORD $0x4ea51c63 // ORR V3, V3, V5 of 4-byte lanes
 	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
 	WORD $0x4eb99c63 // MUL V3, V3, V25
 	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e7 // SUB V7, V23, V3 of 4-byte lanes
-	WORD $0x6e271d07 // EOR V7, V8, V7 of 4-byte lanes
-	WORD $0x4ea384e3 // ADD V3, V7, V3 of 4-byte lanes
-	WORD $0x4f85e861 // SDOT V1, V3, V5[2]
-	WORD $0x6f2a04c6 // USHR V6, V6, $22 of 4-byte lanes
-	WORD $0x6f230484 // USHR V4, V4, $29 of 4-byte lanes
-	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
-	WORD $0x4e361cc3 // AND V3, V6, V22 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
+	WORD $0x6ea386e5 // SUB V5, V23, V3 of 4-byte lanes
+	WORD $0x6e251c85 // EOR V5, V4, V5 of 4-byte lanes
+	WORD $0x4ea384a3 // ADD V3, V5, V3 of 4-byte lanes
+	WORD $0x4fa8e062 // SDOT V2, V3, V8[1]
+	WORD $0x6f300400 // USHR V0, V0, $16 of 4-byte lanes
+	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
+	VMOV V0.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V0.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	VEXT $8, V0.B16, V0.B16, V0.B16
+	VMOV V0.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[0]
+	VMOV V0.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[1]
+	WORD $0x4e851860 // UZP1 V0, V3, V5
+	WORD $0x4e855865 // UZP2 V5, V3, V5
+	WORD $0x6f2704c3 // USHR V3, V6, $25 of 4-byte lanes
 	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
 	WORD $0x4eb99c63 // MUL V3, V3, V25
 	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
 	WORD $0x6ea386e4 // SUB V4, V23, V3 of 4-byte lanes
 	WORD $0x6e241c04 // EOR V4, V0, V4 of 4-byte lanes
 	WORD $0x4ea38483 // ADD V3, V4, V3 of 4-byte lanes
-	WORD $0x4fa5e861 // SDOT V1, V3, V5[3]
-	FMOVQ 1120(R9), F5
-	WORD $0x6f2d04a5 // USHR V5, V5, $19 of 4-byte lanes
-	WORD $0x4e341ca3 // AND V3, V5, V20 of 4-byte lanes
+	WORD $0x4f88e862 // SDOT V2, V3, V8[2]
+	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
+	WORD $0x6f2304c6 // USHR V6, V6, $29 of 4-byte lanes
+	WORD $0x4e351cc6 // AND V6, V6, V21 of 4-byte lanes
+	WORD $0x4e361c23 // AND V3, V1, V22 of 4-byte lanes
+	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e6 // SUB V6, V23, V3 of 4-byte lanes
+	WORD $0x6e261ca6 // EOR V6, V5, V6 of 4-byte lanes
+	WORD $0x4ea384c3 // ADD V3, V6, V3 of 4-byte lanes
+	WORD $0x4fa8e862 // SDOT V2, V3, V8[3]
+	FMOVQ 1120(R9), F8
+	WORD $0x6f250508 // USHR V8, V8, $27 of 4-byte lanes
+	WORD $0x4e341d03 // AND V3, V8, V20 of 4-byte lanes
 	WORD $0x4eb31c63 // ORR V3, V3, V19 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc63 // FMUL V3, V3, V2 of 4-byte lanes
-	FMOVS 392(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x6e25dc65 // FMUL V5, V3, V5 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
-	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
-	FMOVQ 928(R9), F5
-	FMOVQ 928(R9), F1
-	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
-	WORD $0x6f3f0464 // USHR V4, V3, $1 of 4-byte lanes
-	WORD $0x6e241c64 // EOR V4, V3, V4 of 4-byte lanes
-	WORD $0x6f3e0480 // USHR V0, V4, $2 of 4-byte lanes
-	WORD $0x6e201c80 // EOR V0, V4, V0 of 4-byte lanes
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x6e241c04 // EOR V4, V0, V4 of 4-byte lanes
-	WORD $0x6f3a0463 // USHR V3, V3, $6 of 4-byte lanes
-	WORD $0x6e231c83 // EOR V3, V4, V3 of 4-byte lanes
-	WORD $0x4e3b1c24 // AND V4, V1, V27 of 4-byte lanes
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	VEXT $8, V4.B16, V4.B16, V4.B16
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	WORD $0x4e861804 // UZP1 V4, V0, V6
-	WORD $0x4e865806 // UZP2 V6, V0, V6
-	WORD $0x6f3704a0 // USHR V0, V5, $9 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e7 // SUB V7, V23, V0 of 4-byte lanes
-	WORD $0x6e271c87 // EOR V7, V4, V7 of 4-byte lanes
-	WORD $0x4ea084e0 // ADD V0, V7, V0 of 4-byte lanes
-	FMOVS 464(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x4f2654e7 // SHL V7, V7, $6 of 4-byte lanes
-	FMOVQ 420(R3), F4
-	WORD $0x4f84e007 // SDOT V7, V0, V4[0]
-	WORD $0x6f3a0460 // USHR V0, V3, $6 of 4-byte lanes
-	WORD $0x6f3304a8 // USHR V8, V5, $13 of 4-byte lanes
-	WORD $0x4e351d08 // AND V8, V8, V21 of 4-byte lanes
-	WORD $0x4e361c09 // AND V9, V0, V22 of 4-byte lanes
-	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
-	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
-	WORD $0x4eb99d29 // MUL V9, V9, V25
-	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
-	WORD $0x6ea986e8 // SUB V8, V23, V9 of 4-byte lanes
-	WORD $0x6e281cc8 // EOR V8, V6, V8 of 4-byte lanes
-	WORD $0x4ea98509 // ADD V9, V8, V9 of 4-byte lanes
-	WORD $0x4fa4e127 // SDOT V7, V9, V4[1]
-	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[1]
-	VEXT $8, V1.B16, V1.B16, V1.B16
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	WORD $0x4e881921 // UZP1 V1, V9, V8
-	WORD $0x4e885928 // UZP2 V8, V9, V8
-	WORD $0x6f2704a9 // USHR V9, V5, $25 of 4-byte lanes
-	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
-	WORD $0x4eb99d29 // MUL V9, V9, V25
-	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
-	WORD $0x6ea986e6 // SUB V6, V23, V9 of 4-byte lanes
-	WORD $0x6e261c26 // EOR V6, V1, V6 of 4-byte lanes
-	WORD $0x4ea984c9 // ADD V9, V6, V9 of 4-byte lanes
-	WORD $0x4f84e927 // SDOT V7, V9, V4[2]
-	WORD $0x6f2a0463 // USHR V3, V3, $22 of 4-byte lanes
-	WORD $0x6f2304a5 // USHR V5, V5, $29 of 4-byte lanes
-	WORD $0x4e351ca5 // AND V5, V5, V21 of 4-byte lanes
-	WORD $0x4e361c69 // AND V9, V3, V22 of 4-byte lanes
-	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
-	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
-	WORD $0x4eb99d29 // MUL V9, V9, V25
-	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
-	WORD $0x6ea986e5 // SUB V5, V23, V9 of 4-byte lanes
-	WORD $0x6e251d05 // EOR V5, V8, V5 of 4-byte lanes
-	WORD $0x4ea984a9 // ADD V9, V5, V9 of 4-byte lanes
-	WORD $0x4fa4e927 // SDOT V7, V9, V4[3]
-	FMOVQ 1120(R9), F4
-	WORD $0x6f290484 // USHR V4, V4, $23 of 4-byte lanes
-	WORD $0x4e341c89 // AND V9, V4, V20 of 4-byte lanes
-	WORD $0x4eb31d29 // ORR V9, V9, V19 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e22dd29 // FMUL V9, V9, V2 of 4-byte lanes
-	FMOVS 452(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dd24 // FMUL V4, V9, V4 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e24dce4 // FMUL V4, V7, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 992(R9), F4
-	FMOVQ 992(R9), F7
-	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
-	WORD $0x6f3f0525 // USHR V5, V9, $1 of 4-byte lanes
-	WORD $0x6e251d25 // EOR V5, V9, V5 of 4-byte lanes
-	WORD $0x6f3e04a8 // USHR V8, V5, $2 of 4-byte lanes
-	WORD $0x6e281ca8 // EOR V8, V5, V8 of 4-byte lanes
-	WORD $0x6f3c04a5 // USHR V5, V5, $4 of 4-byte lanes
-	WORD $0x6e251d05 // EOR V5, V8, V5 of 4-byte lanes
-	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
-	WORD $0x6e291ca9 // EOR V9, V5, V9 of 4-byte lanes
-	WORD $0x4e3b1ce5 // AND V5, V7, V27 of 4-byte lanes
-	VMOV V5.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V5.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	VEXT $8, V5.B16, V5.B16, V5.B16
-	VMOV V5.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V5.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	WORD $0x4e831905 // UZP1 V5, V8, V3
-	WORD $0x4e835903 // UZP2 V3, V8, V3
-	WORD $0x6f370488 // USHR V8, V4, $9 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4eb99d08 // MUL V8, V8, V25
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x6ea886e6 // SUB V6, V23, V8 of 4-byte lanes
-	WORD $0x6e261ca6 // EOR V6, V5, V6 of 4-byte lanes
-	WORD $0x4ea884c8 // ADD V8, V6, V8 of 4-byte lanes
-	FMOVS 468(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f2654c6 // SHL V6, V6, $6 of 4-byte lanes
-	FMOVQ 436(R3), F5
-	WORD $0x4f85e106 // SDOT V6, V8, V5[0]
-	WORD $0x6f3a0528 // USHR V8, V9, $6 of 4-byte lanes
-	WORD $0x6f330481 // USHR V1, V4, $13 of 4-byte lanes
-	WORD $0x4e351c21 // AND V1, V1, V21 of 4-byte lanes
-	WORD $0x4e361d00 // AND V0, V8, V22 of 4-byte lanes
-	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e1 // SUB V1, V23, V0 of 4-byte lanes
-	WORD $0x6e211c61 // EOR V1, V3, V1 of 4-byte lanes
-	WORD $0x4ea08420 // ADD V0, V1, V0 of 4-byte lanes
-	WORD $0x4fa5e006 // SDOT V6, V0, V5[1]
-	WORD $0x6f3004e7 // USHR V7, V7, $16 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	VEXT $8, V7.B16, V7.B16, V7.B16
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	WORD $0x4e811807 // UZP1 V7, V0, V1
-	WORD $0x4e815801 // UZP2 V1, V0, V1
-	WORD $0x6f270480 // USHR V0, V4, $25 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e3 // SUB V3, V23, V0 of 4-byte lanes
-	WORD $0x6e231ce3 // EOR V3, V7, V3 of 4-byte lanes
-	WORD $0x4ea08460 // ADD V0, V3, V0 of 4-byte lanes
-	WORD $0x4f85e806 // SDOT V6, V0, V5[2]
-	WORD $0x6f2a0529 // USHR V9, V9, $22 of 4-byte lanes
-	WORD $0x6f230484 // USHR V4, V4, $29 of 4-byte lanes
-	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
-	WORD $0x4e361d20 // AND V0, V9, V22 of 4-byte lanes
-	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e4 // SUB V4, V23, V0 of 4-byte lanes
-	WORD $0x6e241c24 // EOR V4, V1, V4 of 4-byte lanes
-	WORD $0x4ea08480 // ADD V0, V4, V0 of 4-byte lanes
-	WORD $0x4fa5e806 // SDOT V6, V0, V5[3]
-	FMOVQ 1120(R9), F5
-	WORD $0x6f2504a5 // USHR V5, V5, $27 of 4-byte lanes
-	WORD $0x4e341ca0 // AND V0, V5, V20 of 4-byte lanes
-	WORD $0x4eb31c00 // ORR V0, V0, V19 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
-	FMOVS 452(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
-	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	WORD $0x6e27dc67 // FMUL V7, V3, V7 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e27dc47 // FMUL V7, V2, V7 of 4-byte lanes
+	WORD $0x4e27d527 // FADD V7, V9, V7 of 4-byte lanes
+	FMOVS 452(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dce9 // FMUL V9, V7, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -8305,26 +8257,61 @@ part0:
 	WORD $0x4eb51c42 // ORR V2, V2, V21 of 4-byte lanes
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
 	WORD $0x6e20dc42 // FMUL V2, V2, V0 of 4-byte lanes
-	FMOVS 32(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dc46 // FMUL V6, V2, V6 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	FMOVQ 32(R9), F6
-	FMOVQ 544(R9), F7
-	FMOVQ 1056(R9), F2
-	WORD $0x4f245441 // SHL V1, V2, $4 of 4-byte lanes
-	WORD $0x6f3004c3 // USHR V3, V6, $16 of 4-byte lanes
-	WORD $0x4e3b1c63 // AND V3, V3, V27 of 4-byte lanes
-	WORD $0x4e3c1c28 // AND V8, V1, V28 of 4-byte lanes
-	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
-	VMOV V8.S[0], R15
+	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
+	FMOVQ 32(R9), F7
+	FMOVQ 544(R9), F6
+	FMOVQ 1056(R9), F1
+	WORD $0x4f245423 // SHL V3, V1, $4 of 4-byte lanes
+	WORD $0x6f3004e8 // USHR V8, V7, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1c65 // AND V5, V3, V28 of 4-byte lanes
+	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	VEXT $8, V5.B16, V5.B16, V5.B16
+	VMOV V5.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V3.D[0]
-	VMOV V8.S[1], R15
+	VMOV V5.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V3.D[1]
+	WORD $0x4e831905 // UZP1 V5, V8, V3
+	WORD $0x4e835903 // UZP2 V3, V8, V3
+	WORD $0x6f3004c8 // USHR V8, V6, $16 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e4 // SUB V4, V23, V8 of 4-byte lanes
+	WORD $0x6e241ca4 // EOR V4, V5, V4 of 4-byte lanes
+	WORD $0x4ea88488 // ADD V8, V4, V8 of 4-byte lanes
+	FMOVS 48(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f265484 // SHL V4, V4, $6 of 4-byte lanes
+	FMOVQ 16(R3), F5
+	WORD $0x4f85e104 // SDOT V4, V8, V5[0]
+	WORD $0x6f2c04c8 // USHR V8, V6, $20 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e9 // SUB V9, V23, V8 of 4-byte lanes
+	WORD $0x6e291c69 // EOR V9, V3, V9 of 4-byte lanes
+	WORD $0x4ea88528 // ADD V8, V9, V8 of 4-byte lanes
+	WORD $0x4fa5e104 // SDOT V4, V8, V5[1]
+	WORD $0x4f225421 // SHL V1, V1, $2 of 4-byte lanes
+	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
+	WORD $0x4e3c1c28 // AND V8, V1, V28 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[1]
 	VEXT $8, V8.B16, V8.B16, V8.B16
 	VMOV V8.S[0], R15
 	ADD R15<<3, R14, R15
@@ -8332,254 +8319,213 @@ part0:
 	VMOV V8.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V1.D[1]
-	WORD $0x4e811868 // UZP1 V8, V3, V1
-	WORD $0x4e815861 // UZP2 V1, V3, V1
-	WORD $0x6f3004e3 // USHR V3, V7, $16 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4eb99c63 // MUL V3, V3, V25
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e5 // SUB V5, V23, V3 of 4-byte lanes
-	WORD $0x6e251d05 // EOR V5, V8, V5 of 4-byte lanes
-	WORD $0x4ea384a3 // ADD V3, V5, V3 of 4-byte lanes
-	FMOVS 48(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
-	FMOVQ 16(R3), F8
-	WORD $0x4f88e065 // SDOT V5, V3, V8[0]
-	WORD $0x6f2c04e3 // USHR V3, V7, $20 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4eb99c63 // MUL V3, V3, V25
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e4 // SUB V4, V23, V3 of 4-byte lanes
-	WORD $0x6e241c24 // EOR V4, V1, V4 of 4-byte lanes
-	WORD $0x4ea38483 // ADD V3, V4, V3 of 4-byte lanes
-	WORD $0x4fa8e065 // SDOT V5, V3, V8[1]
-	WORD $0x4f225442 // SHL V2, V2, $2 of 4-byte lanes
-	WORD $0x6f2804c6 // USHR V6, V6, $24 of 4-byte lanes
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4ea61c63 // ORR V3, V3, V6 of 4-byte lanes
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	VEXT $8, V3.B16, V3.B16, V3.B16
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	WORD $0x4e8218c3 // UZP1 V3, V6, V2
-	WORD $0x4e8258c2 // UZP2 V2, V6, V2
-	WORD $0x6f2804e6 // USHR V6, V7, $24 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4eb99cc6 // MUL V6, V6, V25
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e4 // SUB V4, V23, V6 of 4-byte lanes
-	WORD $0x6e241c64 // EOR V4, V3, V4 of 4-byte lanes
-	WORD $0x4ea68486 // ADD V6, V4, V6 of 4-byte lanes
-	WORD $0x4f88e8c5 // SDOT V5, V6, V8[2]
-	WORD $0x6f2404e7 // USHR V7, V7, $28 of 4-byte lanes
+	WORD $0x4e8118e8 // UZP1 V8, V7, V1
+	WORD $0x4e8158e1 // UZP2 V1, V7, V1
+	WORD $0x6f2804c7 // USHR V7, V6, $24 of 4-byte lanes
 	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
 	WORD $0x4eb99ce7 // MUL V7, V7, V25
 	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e6 // SUB V6, V23, V7 of 4-byte lanes
-	WORD $0x6e261c46 // EOR V6, V2, V6 of 4-byte lanes
-	WORD $0x4ea784c7 // ADD V7, V6, V7 of 4-byte lanes
-	WORD $0x4fa8e8e5 // SDOT V5, V7, V8[3]
-	FMOVQ 1184(R9), F8
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x4e361d07 // AND V7, V8, V22 of 4-byte lanes
-	WORD $0x4eb51ce7 // ORR V7, V7, V21 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e20dce7 // FMUL V7, V7, V0 of 4-byte lanes
-	FMOVS 32(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 96(R9), F8
-	FMOVQ 608(R9), F5
-	FMOVQ 1056(R9), F7
-	WORD $0x4e3b1d06 // AND V6, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce2 // AND V2, V7, V28 of 4-byte lanes
-	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
-	VMOV V2.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V2.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	VEXT $8, V2.B16, V2.B16, V2.B16
-	VMOV V2.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[0]
-	VMOV V2.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[1]
-	WORD $0x4e8418c2 // UZP1 V2, V6, V4
-	WORD $0x4e8458c4 // UZP2 V4, V6, V4
-	WORD $0x4e3a1ca6 // AND V6, V5, V26 of 4-byte lanes
-	WORD $0x4eb99cc6 // MUL V6, V6, V25
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e3 // SUB V3, V23, V6 of 4-byte lanes
-	WORD $0x6e231c43 // EOR V3, V2, V3 of 4-byte lanes
-	WORD $0x4ea68466 // ADD V6, V3, V6 of 4-byte lanes
-	FMOVS 104(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f265463 // SHL V3, V3, $6 of 4-byte lanes
-	FMOVQ 60(R3), F2
-	WORD $0x4f82e0c3 // SDOT V3, V6, V2[0]
-	WORD $0x6f3c04a6 // USHR V6, V5, $4 of 4-byte lanes
+	WORD $0x6ea786e9 // SUB V9, V23, V7 of 4-byte lanes
+	WORD $0x6e291d09 // EOR V9, V8, V9 of 4-byte lanes
+	WORD $0x4ea78527 // ADD V7, V9, V7 of 4-byte lanes
+	WORD $0x4f85e8e4 // SDOT V4, V7, V5[2]
+	WORD $0x6f2404c6 // USHR V6, V6, $28 of 4-byte lanes
 	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
 	WORD $0x4eb99cc6 // MUL V6, V6, V25
 	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e1 // SUB V1, V23, V6 of 4-byte lanes
-	WORD $0x6e211c81 // EOR V1, V4, V1 of 4-byte lanes
-	WORD $0x4ea68426 // ADD V6, V1, V6 of 4-byte lanes
-	WORD $0x4fa2e0c3 // SDOT V3, V6, V2[1]
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce6 // AND V6, V7, V28 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	VMOV V6.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V6.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	VEXT $8, V6.B16, V6.B16, V6.B16
-	VMOV V6.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V6.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	WORD $0x4e871906 // UZP1 V6, V8, V7
-	WORD $0x4e875907 // UZP2 V7, V8, V7
-	WORD $0x6f3804a8 // USHR V8, V5, $8 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4eb99d08 // MUL V8, V8, V25
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x6ea886e1 // SUB V1, V23, V8 of 4-byte lanes
-	WORD $0x6e211cc1 // EOR V1, V6, V1 of 4-byte lanes
-	WORD $0x4ea88428 // ADD V8, V1, V8 of 4-byte lanes
-	WORD $0x4f82e903 // SDOT V3, V8, V2[2]
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4eb99ca5 // MUL V5, V5, V25
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e8 // SUB V8, V23, V5 of 4-byte lanes
-	WORD $0x6e281ce8 // EOR V8, V7, V8 of 4-byte lanes
-	WORD $0x4ea58505 // ADD V5, V8, V5 of 4-byte lanes
-	WORD $0x4fa2e8a3 // SDOT V3, V5, V2[3]
-	FMOVQ 1184(R9), F2
-	WORD $0x6f390442 // USHR V2, V2, $7 of 4-byte lanes
-	WORD $0x4e361c45 // AND V5, V2, V22 of 4-byte lanes
-	WORD $0x4eb51ca5 // ORR V5, V5, V21 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e20dca5 // FMUL V5, V5, V0 of 4-byte lanes
-	FMOVS 92(R3), F2
+	WORD $0x6ea686e7 // SUB V7, V23, V6 of 4-byte lanes
+	WORD $0x6e271c27 // EOR V7, V1, V7 of 4-byte lanes
+	WORD $0x4ea684e6 // ADD V6, V7, V6 of 4-byte lanes
+	WORD $0x4fa5e8c4 // SDOT V4, V6, V5[3]
+	FMOVQ 1184(R9), F5
+	WORD $0x6f3d04a5 // USHR V5, V5, $3 of 4-byte lanes
+	WORD $0x4e361ca6 // AND V6, V5, V22 of 4-byte lanes
+	WORD $0x4eb51cc6 // ORR V6, V6, V21 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e26dc86 // FMUL V6, V4, V6 of 4-byte lanes
+	WORD $0x4e26d446 // FADD V6, V2, V6 of 4-byte lanes
+	FMOVS 32(R3), F2
 	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
+	WORD $0x6e22dcc2 // FMUL V2, V6, V2 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
 	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ 96(R9), F2
-	FMOVQ 608(R9), F3
-	FMOVQ 1056(R9), F5
-	WORD $0x6f3c04a8 // USHR V8, V5, $4 of 4-byte lanes
-	WORD $0x6f300447 // USHR V7, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d01 // AND V1, V8, V28 of 4-byte lanes
-	WORD $0x4ea71c21 // ORR V1, V1, V7 of 4-byte lanes
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	VEXT $8, V1.B16, V1.B16, V1.B16
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	WORD $0x4e8818e1 // UZP1 V1, V7, V8
-	WORD $0x4e8858e8 // UZP2 V8, V7, V8
-	WORD $0x6f300467 // USHR V7, V3, $16 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e6 // SUB V6, V23, V7 of 4-byte lanes
-	WORD $0x6e261c26 // EOR V6, V1, V6 of 4-byte lanes
-	WORD $0x4ea784c7 // ADD V7, V6, V7 of 4-byte lanes
-	FMOVS 108(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f2654c6 // SHL V6, V6, $6 of 4-byte lanes
-	FMOVQ 76(R3), F1
-	WORD $0x4f81e0e6 // SDOT V6, V7, V1[0]
-	WORD $0x6f2c0467 // USHR V7, V3, $20 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e4 // SUB V4, V23, V7 of 4-byte lanes
-	WORD $0x6e241d04 // EOR V4, V8, V4 of 4-byte lanes
-	WORD $0x4ea78487 // ADD V7, V4, V7 of 4-byte lanes
-	WORD $0x4fa1e0e6 // SDOT V6, V7, V1[1]
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	VEXT $8, V7.B16, V7.B16, V7.B16
+	FMOVQ 608(R9), F6
+	FMOVQ 1056(R9), F4
+	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c87 // AND V7, V4, V28 of 4-byte lanes
+	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
 	VMOV V7.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V5.D[0]
 	VMOV V7.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V5.D[1]
-	WORD $0x4e851847 // UZP1 V7, V2, V5
-	WORD $0x4e855845 // UZP2 V5, V2, V5
-	WORD $0x6f280462 // USHR V2, V3, $24 of 4-byte lanes
+	VEXT $8, V7.B16, V7.B16, V7.B16
+	VMOV V7.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[0]
+	VMOV V7.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[1]
+	WORD $0x4e8118a7 // UZP1 V7, V5, V1
+	WORD $0x4e8158a1 // UZP2 V1, V5, V1
+	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
+	WORD $0x4eb99ca5 // MUL V5, V5, V25
+	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
+	WORD $0x6ea586e9 // SUB V9, V23, V5 of 4-byte lanes
+	WORD $0x6e291ce9 // EOR V9, V7, V9 of 4-byte lanes
+	WORD $0x4ea58525 // ADD V5, V9, V5 of 4-byte lanes
+	FMOVS 104(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x4f265529 // SHL V9, V9, $6 of 4-byte lanes
+	FMOVQ 60(R3), F7
+	WORD $0x4f87e0a9 // SDOT V9, V5, V7[0]
+	WORD $0x6f3c04c5 // USHR V5, V6, $4 of 4-byte lanes
+	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
+	WORD $0x4eb99ca5 // MUL V5, V5, V25
+	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
+	WORD $0x6ea586e8 // SUB V8, V23, V5 of 4-byte lanes
+	WORD $0x6e281c28 // EOR V8, V1, V8 of 4-byte lanes
+	WORD $0x4ea58505 // ADD V5, V8, V5 of 4-byte lanes
+	WORD $0x4fa7e0a9 // SDOT V9, V5, V7[1]
+	WORD $0x6f3e0484 // USHR V4, V4, $2 of 4-byte lanes
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[1]
+	VEXT $8, V5.B16, V5.B16, V5.B16
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[1]
+	WORD $0x4e841845 // UZP1 V5, V2, V4
+	WORD $0x4e845844 // UZP2 V4, V2, V4
+	WORD $0x6f3804c2 // USHR V2, V6, $8 of 4-byte lanes
 	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
 	WORD $0x4eb99c42 // MUL V2, V2, V25
 	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6ea286e4 // SUB V4, V23, V2 of 4-byte lanes
-	WORD $0x6e241ce4 // EOR V4, V7, V4 of 4-byte lanes
-	WORD $0x4ea28482 // ADD V2, V4, V2 of 4-byte lanes
-	WORD $0x4f81e846 // SDOT V6, V2, V1[2]
-	WORD $0x6f240463 // USHR V3, V3, $28 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4eb99c63 // MUL V3, V3, V25
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e2 // SUB V2, V23, V3 of 4-byte lanes
-	WORD $0x6e221ca2 // EOR V2, V5, V2 of 4-byte lanes
-	WORD $0x4ea38443 // ADD V3, V2, V3 of 4-byte lanes
-	WORD $0x4fa1e866 // SDOT V6, V3, V1[3]
-	FMOVQ 1184(R9), F1
-	WORD $0x6f350421 // USHR V1, V1, $11 of 4-byte lanes
-	WORD $0x4e361c23 // AND V3, V1, V22 of 4-byte lanes
-	WORD $0x4eb51c63 // ORR V3, V3, V21 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e20dc60 // FMUL V0, V3, V0 of 4-byte lanes
-	FMOVS 92(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dc03 // FMUL V3, V0, V3 of 4-byte lanes
+	WORD $0x6ea286e8 // SUB V8, V23, V2 of 4-byte lanes
+	WORD $0x6e281ca8 // EOR V8, V5, V8 of 4-byte lanes
+	WORD $0x4ea28502 // ADD V2, V8, V2 of 4-byte lanes
+	WORD $0x4f87e849 // SDOT V9, V2, V7[2]
+	WORD $0x6f3404c6 // USHR V6, V6, $12 of 4-byte lanes
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
+	WORD $0x4eb99cc6 // MUL V6, V6, V25
+	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
+	WORD $0x6ea686e2 // SUB V2, V23, V6 of 4-byte lanes
+	WORD $0x6e221c82 // EOR V2, V4, V2 of 4-byte lanes
+	WORD $0x4ea68446 // ADD V6, V2, V6 of 4-byte lanes
+	WORD $0x4fa7e8c9 // SDOT V9, V6, V7[3]
+	FMOVQ 1184(R9), F7
+	WORD $0x6f3904e7 // USHR V7, V7, $7 of 4-byte lanes
+	WORD $0x4e361ce6 // AND V6, V7, V22 of 4-byte lanes
+	WORD $0x4eb51cc6 // ORR V6, V6, V21 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
+	WORD $0x6e20dcc6 // FMUL V6, V6, V0 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e26dd26 // FMUL V6, V9, V6 of 4-byte lanes
+	FMOVQ 96(R9), F9
+	FMOVQ 608(R9), F7
+	FMOVQ 1056(R9), F2
+	WORD $0x6f3c0444 // USHR V4, V2, $4 of 4-byte lanes
+	WORD $0x6f300528 // USHR V8, V9, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	VEXT $8, V5.B16, V5.B16, V5.B16
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[1]
+	WORD $0x4e841905 // UZP1 V5, V8, V4
+	WORD $0x4e845904 // UZP2 V4, V8, V4
+	WORD $0x6f3004e8 // USHR V8, V7, $16 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e1 // SUB V1, V23, V8 of 4-byte lanes
+	WORD $0x6e211ca1 // EOR V1, V5, V1 of 4-byte lanes
+	WORD $0x4ea88428 // ADD V8, V1, V8 of 4-byte lanes
+	FMOVS 108(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f265421 // SHL V1, V1, $6 of 4-byte lanes
+	FMOVQ 76(R3), F5
+	WORD $0x4f85e101 // SDOT V1, V8, V5[0]
+	WORD $0x6f2c04e8 // USHR V8, V7, $20 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e3 // SUB V3, V23, V8 of 4-byte lanes
+	WORD $0x6e231c83 // EOR V3, V4, V3 of 4-byte lanes
+	WORD $0x4ea88468 // ADD V8, V3, V8 of 4-byte lanes
+	WORD $0x4fa5e101 // SDOT V1, V8, V5[1]
+	WORD $0x6f3a0442 // USHR V2, V2, $6 of 4-byte lanes
+	WORD $0x6f280529 // USHR V9, V9, $24 of 4-byte lanes
+	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
+	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[1]
+	VEXT $8, V8.B16, V8.B16, V8.B16
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[1]
+	WORD $0x4e821928 // UZP1 V8, V9, V2
+	WORD $0x4e825922 // UZP2 V2, V9, V2
+	WORD $0x6f2804e9 // USHR V9, V7, $24 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	WORD $0x4eb99d29 // MUL V9, V9, V25
+	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
+	WORD $0x6ea986e3 // SUB V3, V23, V9 of 4-byte lanes
+	WORD $0x6e231d03 // EOR V3, V8, V3 of 4-byte lanes
+	WORD $0x4ea98469 // ADD V9, V3, V9 of 4-byte lanes
+	WORD $0x4f85e921 // SDOT V1, V9, V5[2]
+	WORD $0x6f2404e7 // USHR V7, V7, $28 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4eb99ce7 // MUL V7, V7, V25
+	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
+	WORD $0x6ea786e9 // SUB V9, V23, V7 of 4-byte lanes
+	WORD $0x6e291c49 // EOR V9, V2, V9 of 4-byte lanes
+	WORD $0x4ea78527 // ADD V7, V9, V7 of 4-byte lanes
+	WORD $0x4fa5e8e1 // SDOT V1, V7, V5[3]
+	FMOVQ 1184(R9), F5
+	WORD $0x6f3504a5 // USHR V5, V5, $11 of 4-byte lanes
+	WORD $0x4e361ca7 // AND V7, V5, V22 of 4-byte lanes
+	WORD $0x4eb51ce7 // ORR V7, V7, V21 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e20dce0 // FMUL V0, V7, V0 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
+	WORD $0x4e20d4c0 // FADD V0, V6, V0 of 4-byte lanes
+	FMOVS 92(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -8605,367 +8551,361 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F3
-	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
-	WORD $0x6e3ddc63 // FMUL V3, V3, V29 of 4-byte lanes
-	FMOVQ 160(R9), F6
-	FMOVQ 672(R9), F0
-	FMOVQ 1056(R9), F1
-	WORD $0x6f380422 // USHR V2, V1, $8 of 4-byte lanes
-	WORD $0x4e3b1cc5 // AND V5, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	VEXT $8, V4.B16, V4.B16, V4.B16
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	WORD $0x4e8218a4 // UZP1 V4, V5, V2
-	WORD $0x4e8258a2 // UZP2 V2, V5, V2
-	WORD $0x4e3a1c05 // AND V5, V0, V26 of 4-byte lanes
-	WORD $0x4eb99ca5 // MUL V5, V5, V25
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e7 // SUB V7, V23, V5 of 4-byte lanes
-	WORD $0x6e271c87 // EOR V7, V4, V7 of 4-byte lanes
-	WORD $0x4ea584e5 // ADD V5, V7, V5 of 4-byte lanes
-	FMOVS 164(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x4f2654e7 // SHL V7, V7, $6 of 4-byte lanes
-	FMOVQ 120(R3), F4
-	WORD $0x4f84e0a7 // SDOT V7, V5, V4[0]
-	WORD $0x6f3c0405 // USHR V5, V0, $4 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4eb99ca5 // MUL V5, V5, V25
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e8 // SUB V8, V23, V5 of 4-byte lanes
-	WORD $0x6e281c48 // EOR V8, V2, V8 of 4-byte lanes
-	WORD $0x4ea58505 // ADD V5, V8, V5 of 4-byte lanes
-	WORD $0x4fa4e0a7 // SDOT V7, V5, V4[1]
-	WORD $0x6f360421 // USHR V1, V1, $10 of 4-byte lanes
-	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
-	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
-	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
-	VMOV V5.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V5.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	VEXT $8, V5.B16, V5.B16, V5.B16
-	VMOV V5.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V5.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	WORD $0x4e8118c5 // UZP1 V5, V6, V1
-	WORD $0x4e8158c1 // UZP2 V1, V6, V1
-	WORD $0x6f380406 // USHR V6, V0, $8 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4eb99cc6 // MUL V6, V6, V25
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e8 // SUB V8, V23, V6 of 4-byte lanes
-	WORD $0x6e281ca8 // EOR V8, V5, V8 of 4-byte lanes
-	WORD $0x4ea68506 // ADD V6, V8, V6 of 4-byte lanes
-	WORD $0x4f84e8c7 // SDOT V7, V6, V4[2]
-	WORD $0x6f340400 // USHR V0, V0, $12 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e6 // SUB V6, V23, V0 of 4-byte lanes
-	WORD $0x6e261c26 // EOR V6, V1, V6 of 4-byte lanes
-	WORD $0x4ea084c0 // ADD V0, V6, V0 of 4-byte lanes
-	WORD $0x4fa4e807 // SDOT V7, V0, V4[3]
-	FMOVQ 1184(R9), F4
-	WORD $0x6f310484 // USHR V4, V4, $15 of 4-byte lanes
-	WORD $0x4e361c80 // AND V0, V4, V22 of 4-byte lanes
-	WORD $0x4eb51c00 // ORR V0, V0, V21 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e23dc00 // FMUL V0, V0, V3 of 4-byte lanes
-	FMOVS 152(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e24dce4 // FMUL V4, V7, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 160(R9), F4
-	FMOVQ 672(R9), F7
-	FMOVQ 1056(R9), F0
-	WORD $0x6f340406 // USHR V6, V0, $12 of 4-byte lanes
-	WORD $0x6f300481 // USHR V1, V4, $16 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	VEXT $8, V8.B16, V8.B16, V8.B16
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	WORD $0x4e861828 // UZP1 V8, V1, V6
-	WORD $0x4e865826 // UZP2 V6, V1, V6
-	WORD $0x6f3004e1 // USHR V1, V7, $16 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4eb99c21 // MUL V1, V1, V25
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x6ea186e5 // SUB V5, V23, V1 of 4-byte lanes
-	WORD $0x6e251d05 // EOR V5, V8, V5 of 4-byte lanes
-	WORD $0x4ea184a1 // ADD V1, V5, V1 of 4-byte lanes
-	FMOVS 168(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
-	FMOVQ 136(R3), F8
-	WORD $0x4f88e025 // SDOT V5, V1, V8[0]
-	WORD $0x6f2c04e1 // USHR V1, V7, $20 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4eb99c21 // MUL V1, V1, V25
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x6ea186e2 // SUB V2, V23, V1 of 4-byte lanes
-	WORD $0x6e221cc2 // EOR V2, V6, V2 of 4-byte lanes
-	WORD $0x4ea18441 // ADD V1, V2, V1 of 4-byte lanes
-	WORD $0x4fa8e025 // SDOT V5, V1, V8[1]
-	WORD $0x6f320400 // USHR V0, V0, $14 of 4-byte lanes
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e3c1c01 // AND V1, V0, V28 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[1]
-	VEXT $8, V1.B16, V1.B16, V1.B16
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	WORD $0x4e801881 // UZP1 V1, V4, V0
-	WORD $0x4e805880 // UZP2 V0, V4, V0
-	WORD $0x6f2804e4 // USHR V4, V7, $24 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4eb99c84 // MUL V4, V4, V25
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x6ea486e2 // SUB V2, V23, V4 of 4-byte lanes
-	WORD $0x6e221c22 // EOR V2, V1, V2 of 4-byte lanes
-	WORD $0x4ea48444 // ADD V4, V2, V4 of 4-byte lanes
-	WORD $0x4f88e885 // SDOT V5, V4, V8[2]
-	WORD $0x6f2404e7 // USHR V7, V7, $28 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e4 // SUB V4, V23, V7 of 4-byte lanes
-	WORD $0x6e241c04 // EOR V4, V0, V4 of 4-byte lanes
-	WORD $0x4ea78487 // ADD V7, V4, V7 of 4-byte lanes
-	WORD $0x4fa8e8e5 // SDOT V5, V7, V8[3]
-	FMOVQ 1184(R9), F8
-	WORD $0x6f2d0508 // USHR V8, V8, $19 of 4-byte lanes
-	WORD $0x4e361d07 // AND V7, V8, V22 of 4-byte lanes
-	WORD $0x4eb51ce7 // ORR V7, V7, V21 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e23dce7 // FMUL V7, V7, V3 of 4-byte lanes
-	FMOVS 152(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 224(R9), F8
-	FMOVQ 736(R9), F5
+	FMOVD (R10), F6
+	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
+	WORD $0x6e3ddcc6 // FMUL V6, V6, V29 of 4-byte lanes
+	FMOVQ 160(R9), F0
+	FMOVQ 672(R9), F1
 	FMOVQ 1056(R9), F7
-	WORD $0x6f3004e4 // USHR V4, V7, $16 of 4-byte lanes
-	WORD $0x4e3b1d00 // AND V0, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c82 // AND V2, V4, V28 of 4-byte lanes
-	WORD $0x4ea01c42 // ORR V2, V2, V0 of 4-byte lanes
+	WORD $0x6f3804e5 // USHR V5, V7, $8 of 4-byte lanes
+	WORD $0x4e3b1c09 // AND V9, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1ca2 // AND V2, V5, V28 of 4-byte lanes
+	WORD $0x4ea91c42 // ORR V2, V2, V9 of 4-byte lanes
 	VMOV V2.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
+	VLD1 (R15), V9.D[0]
 	VMOV V2.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
+	VLD1 (R15), V9.D[1]
 	VEXT $8, V2.B16, V2.B16, V2.B16
 	VMOV V2.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[0]
+	VLD1 (R15), V5.D[0]
 	VMOV V2.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[1]
-	WORD $0x4e841802 // UZP1 V2, V0, V4
-	WORD $0x4e845804 // UZP2 V4, V0, V4
-	WORD $0x4e3a1ca0 // AND V0, V5, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e1 // SUB V1, V23, V0 of 4-byte lanes
-	WORD $0x6e211c41 // EOR V1, V2, V1 of 4-byte lanes
-	WORD $0x4ea08420 // ADD V0, V1, V0 of 4-byte lanes
-	FMOVS 224(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f265421 // SHL V1, V1, $6 of 4-byte lanes
-	FMOVQ 180(R3), F2
-	WORD $0x4f82e001 // SDOT V1, V0, V2[0]
-	WORD $0x6f3c04a0 // USHR V0, V5, $4 of 4-byte lanes
+	VLD1 (R15), V5.D[1]
+	WORD $0x4e851922 // UZP1 V2, V9, V5
+	WORD $0x4e855925 // UZP2 V5, V9, V5
+	WORD $0x4e3a1c29 // AND V9, V1, V26 of 4-byte lanes
+	WORD $0x4eb99d29 // MUL V9, V9, V25
+	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
+	WORD $0x6ea986e3 // SUB V3, V23, V9 of 4-byte lanes
+	WORD $0x6e231c43 // EOR V3, V2, V3 of 4-byte lanes
+	WORD $0x4ea98469 // ADD V9, V3, V9 of 4-byte lanes
+	FMOVS 164(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x4f265463 // SHL V3, V3, $6 of 4-byte lanes
+	FMOVQ 120(R3), F2
+	WORD $0x4f82e123 // SDOT V3, V9, V2[0]
+	WORD $0x6f3c0429 // USHR V9, V1, $4 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	WORD $0x4eb99d29 // MUL V9, V9, V25
+	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
+	WORD $0x6ea986e8 // SUB V8, V23, V9 of 4-byte lanes
+	WORD $0x6e281ca8 // EOR V8, V5, V8 of 4-byte lanes
+	WORD $0x4ea98509 // ADD V9, V8, V9 of 4-byte lanes
+	WORD $0x4fa2e123 // SDOT V3, V9, V2[1]
+	WORD $0x6f3604e7 // USHR V7, V7, $10 of 4-byte lanes
+	WORD $0x6f380400 // USHR V0, V0, $8 of 4-byte lanes
+	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
+	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
+	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[1]
+	VEXT $8, V9.B16, V9.B16, V9.B16
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[1]
+	WORD $0x4e871809 // UZP1 V9, V0, V7
+	WORD $0x4e875807 // UZP2 V7, V0, V7
+	WORD $0x6f380420 // USHR V0, V1, $8 of 4-byte lanes
 	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
 	WORD $0x4eb99c00 // MUL V0, V0, V25
 	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e6 // SUB V6, V23, V0 of 4-byte lanes
-	WORD $0x6e261c86 // EOR V6, V4, V6 of 4-byte lanes
-	WORD $0x4ea084c0 // ADD V0, V6, V0 of 4-byte lanes
-	WORD $0x4fa2e001 // SDOT V1, V0, V2[1]
-	WORD $0x6f2e04e7 // USHR V7, V7, $18 of 4-byte lanes
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce0 // AND V0, V7, V28 of 4-byte lanes
-	WORD $0x4ea81c00 // ORR V0, V0, V8 of 4-byte lanes
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	VEXT $8, V0.B16, V0.B16, V0.B16
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	WORD $0x4e871900 // UZP1 V0, V8, V7
-	WORD $0x4e875907 // UZP2 V7, V8, V7
-	WORD $0x6f3804a8 // USHR V8, V5, $8 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4eb99d08 // MUL V8, V8, V25
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x6ea886e6 // SUB V6, V23, V8 of 4-byte lanes
-	WORD $0x6e261c06 // EOR V6, V0, V6 of 4-byte lanes
-	WORD $0x4ea884c8 // ADD V8, V6, V8 of 4-byte lanes
-	WORD $0x4f82e901 // SDOT V1, V8, V2[2]
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4eb99ca5 // MUL V5, V5, V25
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e8 // SUB V8, V23, V5 of 4-byte lanes
-	WORD $0x6e281ce8 // EOR V8, V7, V8 of 4-byte lanes
-	WORD $0x4ea58505 // ADD V5, V8, V5 of 4-byte lanes
-	WORD $0x4fa2e8a1 // SDOT V1, V5, V2[3]
-	FMOVQ 1184(R9), F2
-	WORD $0x6f290442 // USHR V2, V2, $23 of 4-byte lanes
-	WORD $0x4e361c45 // AND V5, V2, V22 of 4-byte lanes
-	WORD $0x4eb51ca5 // ORR V5, V5, V21 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e23dca5 // FMUL V5, V5, V3 of 4-byte lanes
-	FMOVS 212(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVQ 224(R9), F2
-	FMOVQ 736(R9), F1
-	FMOVQ 1056(R9), F5
-	WORD $0x6f2c04a8 // USHR V8, V5, $20 of 4-byte lanes
-	WORD $0x6f300447 // USHR V7, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d06 // AND V6, V8, V28 of 4-byte lanes
-	WORD $0x4ea71cc6 // ORR V6, V6, V7 of 4-byte lanes
-	VMOV V6.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V6.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	VEXT $8, V6.B16, V6.B16, V6.B16
-	VMOV V6.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V6.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	WORD $0x4e8818e6 // UZP1 V6, V7, V8
-	WORD $0x4e8858e8 // UZP2 V8, V7, V8
-	WORD $0x6f300427 // USHR V7, V1, $16 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e0 // SUB V0, V23, V7 of 4-byte lanes
-	WORD $0x6e201cc0 // EOR V0, V6, V0 of 4-byte lanes
-	WORD $0x4ea78407 // ADD V7, V0, V7 of 4-byte lanes
-	FMOVS 228(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x4f265400 // SHL V0, V0, $6 of 4-byte lanes
-	FMOVQ 196(R3), F6
-	WORD $0x4f86e0e0 // SDOT V0, V7, V6[0]
-	WORD $0x6f2c0427 // USHR V7, V1, $20 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e4 // SUB V4, V23, V7 of 4-byte lanes
-	WORD $0x6e241d04 // EOR V4, V8, V4 of 4-byte lanes
-	WORD $0x4ea78487 // ADD V7, V4, V7 of 4-byte lanes
-	WORD $0x4fa6e0e0 // SDOT V0, V7, V6[1]
-	WORD $0x6f2a04a5 // USHR V5, V5, $22 of 4-byte lanes
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	VEXT $8, V7.B16, V7.B16, V7.B16
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e851847 // UZP1 V7, V2, V5
-	WORD $0x4e855845 // UZP2 V5, V2, V5
-	WORD $0x6f280422 // USHR V2, V1, $24 of 4-byte lanes
-	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
-	WORD $0x4eb99c42 // MUL V2, V2, V25
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
-	WORD $0x6ea286e4 // SUB V4, V23, V2 of 4-byte lanes
-	WORD $0x6e241ce4 // EOR V4, V7, V4 of 4-byte lanes
-	WORD $0x4ea28482 // ADD V2, V4, V2 of 4-byte lanes
-	WORD $0x4f86e840 // SDOT V0, V2, V6[2]
-	WORD $0x6f240421 // USHR V1, V1, $28 of 4-byte lanes
+	WORD $0x6ea086e8 // SUB V8, V23, V0 of 4-byte lanes
+	WORD $0x6e281d28 // EOR V8, V9, V8 of 4-byte lanes
+	WORD $0x4ea08500 // ADD V0, V8, V0 of 4-byte lanes
+	WORD $0x4f82e803 // SDOT V3, V0, V2[2]
+	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
 	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
 	WORD $0x4eb99c21 // MUL V1, V1, V25
 	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x6ea186e2 // SUB V2, V23, V1 of 4-byte lanes
-	WORD $0x6e221ca2 // EOR V2, V5, V2 of 4-byte lanes
-	WORD $0x4ea18441 // ADD V1, V2, V1 of 4-byte lanes
-	WORD $0x4fa6e820 // SDOT V0, V1, V6[3]
-	FMOVQ 1184(R9), F6
-	WORD $0x6f2504c6 // USHR V6, V6, $27 of 4-byte lanes
-	WORD $0x4e361cc1 // AND V1, V6, V22 of 4-byte lanes
+	WORD $0x6ea186e0 // SUB V0, V23, V1 of 4-byte lanes
+	WORD $0x6e201ce0 // EOR V0, V7, V0 of 4-byte lanes
+	WORD $0x4ea18401 // ADD V1, V0, V1 of 4-byte lanes
+	WORD $0x4fa2e823 // SDOT V3, V1, V2[3]
+	FMOVQ 1184(R9), F2
+	WORD $0x6f310442 // USHR V2, V2, $15 of 4-byte lanes
+	WORD $0x4e361c41 // AND V1, V2, V22 of 4-byte lanes
 	WORD $0x4eb51c21 // ORR V1, V1, V21 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
-	FMOVS 212(R3), F1
-	VDUP V1.S[0], V1.S4
+	WORD $0x6e26dc21 // FMUL V1, V1, V6 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
 	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	FMOVQ 160(R9), F3
+	FMOVQ 672(R9), F2
+	FMOVQ 1056(R9), F0
+	WORD $0x6f340407 // USHR V7, V0, $12 of 4-byte lanes
+	WORD $0x6f300468 // USHR V8, V3, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1ce9 // AND V9, V7, V28 of 4-byte lanes
+	WORD $0x4ea81d29 // ORR V9, V9, V8 of 4-byte lanes
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	VEXT $8, V9.B16, V9.B16, V9.B16
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[1]
+	WORD $0x4e871909 // UZP1 V9, V8, V7
+	WORD $0x4e875907 // UZP2 V7, V8, V7
+	WORD $0x6f300448 // USHR V8, V2, $16 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e5 // SUB V5, V23, V8 of 4-byte lanes
+	WORD $0x6e251d25 // EOR V5, V9, V5 of 4-byte lanes
+	WORD $0x4ea884a8 // ADD V8, V5, V8 of 4-byte lanes
+	FMOVS 168(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
+	FMOVQ 136(R3), F9
+	WORD $0x4f89e105 // SDOT V5, V8, V9[0]
+	WORD $0x6f2c0448 // USHR V8, V2, $20 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e4 // SUB V4, V23, V8 of 4-byte lanes
+	WORD $0x6e241ce4 // EOR V4, V7, V4 of 4-byte lanes
+	WORD $0x4ea88488 // ADD V8, V4, V8 of 4-byte lanes
+	WORD $0x4fa9e105 // SDOT V5, V8, V9[1]
+	WORD $0x6f320400 // USHR V0, V0, $14 of 4-byte lanes
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3c1c08 // AND V8, V0, V28 of 4-byte lanes
+	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	VEXT $8, V8.B16, V8.B16, V8.B16
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[1]
+	WORD $0x4e801868 // UZP1 V8, V3, V0
+	WORD $0x4e805860 // UZP2 V0, V3, V0
+	WORD $0x6f280443 // USHR V3, V2, $24 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e4 // SUB V4, V23, V3 of 4-byte lanes
+	WORD $0x6e241d04 // EOR V4, V8, V4 of 4-byte lanes
+	WORD $0x4ea38483 // ADD V3, V4, V3 of 4-byte lanes
+	WORD $0x4f89e865 // SDOT V5, V3, V9[2]
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4eb99c42 // MUL V2, V2, V25
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x6ea286e3 // SUB V3, V23, V2 of 4-byte lanes
+	WORD $0x6e231c03 // EOR V3, V0, V3 of 4-byte lanes
+	WORD $0x4ea28462 // ADD V2, V3, V2 of 4-byte lanes
+	WORD $0x4fa9e845 // SDOT V5, V2, V9[3]
+	FMOVQ 1184(R9), F9
+	WORD $0x6f2d0529 // USHR V9, V9, $19 of 4-byte lanes
+	WORD $0x4e361d22 // AND V2, V9, V22 of 4-byte lanes
+	WORD $0x4eb51c42 // ORR V2, V2, V21 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e26dc42 // FMUL V2, V2, V6 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e22dca2 // FMUL V2, V5, V2 of 4-byte lanes
+	WORD $0x4e22d422 // FADD V2, V1, V2 of 4-byte lanes
+	FMOVS 152(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
 	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVQ 224(R9), F1
+	FMOVQ 736(R9), F2
+	FMOVQ 1056(R9), F5
+	WORD $0x6f3004a9 // USHR V9, V5, $16 of 4-byte lanes
+	WORD $0x4e3b1c23 // AND V3, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1d20 // AND V0, V9, V28 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	VMOV V0.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V0.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	VEXT $8, V0.B16, V0.B16, V0.B16
+	VMOV V0.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[0]
+	VMOV V0.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[1]
+	WORD $0x4e891860 // UZP1 V0, V3, V9
+	WORD $0x4e895869 // UZP2 V9, V3, V9
+	WORD $0x4e3a1c43 // AND V3, V2, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e4 // SUB V4, V23, V3 of 4-byte lanes
+	WORD $0x6e241c04 // EOR V4, V0, V4 of 4-byte lanes
+	WORD $0x4ea38483 // ADD V3, V4, V3 of 4-byte lanes
+	FMOVS 224(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f265484 // SHL V4, V4, $6 of 4-byte lanes
+	FMOVQ 180(R3), F0
+	WORD $0x4f80e064 // SDOT V4, V3, V0[0]
+	WORD $0x6f3c0443 // USHR V3, V2, $4 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e8 // SUB V8, V23, V3 of 4-byte lanes
+	WORD $0x6e281d28 // EOR V8, V9, V8 of 4-byte lanes
+	WORD $0x4ea38503 // ADD V3, V8, V3 of 4-byte lanes
+	WORD $0x4fa0e064 // SDOT V4, V3, V0[1]
+	WORD $0x6f2e04a5 // USHR V5, V5, $18 of 4-byte lanes
+	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
+	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	VMOV V3.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[0]
+	VMOV V3.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[1]
+	VEXT $8, V3.B16, V3.B16, V3.B16
+	VMOV V3.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[0]
+	VMOV V3.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[1]
+	WORD $0x4e851823 // UZP1 V3, V1, V5
+	WORD $0x4e855825 // UZP2 V5, V1, V5
+	WORD $0x6f380441 // USHR V1, V2, $8 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4eb99c21 // MUL V1, V1, V25
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
+	WORD $0x6ea186e8 // SUB V8, V23, V1 of 4-byte lanes
+	WORD $0x6e281c68 // EOR V8, V3, V8 of 4-byte lanes
+	WORD $0x4ea18501 // ADD V1, V8, V1 of 4-byte lanes
+	WORD $0x4f80e824 // SDOT V4, V1, V0[2]
+	WORD $0x6f340442 // USHR V2, V2, $12 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4eb99c42 // MUL V2, V2, V25
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x6ea286e1 // SUB V1, V23, V2 of 4-byte lanes
+	WORD $0x6e211ca1 // EOR V1, V5, V1 of 4-byte lanes
+	WORD $0x4ea28422 // ADD V2, V1, V2 of 4-byte lanes
+	WORD $0x4fa0e844 // SDOT V4, V2, V0[3]
+	FMOVQ 1184(R9), F0
+	WORD $0x6f290400 // USHR V0, V0, $23 of 4-byte lanes
+	WORD $0x4e361c02 // AND V2, V0, V22 of 4-byte lanes
+	WORD $0x4eb51c42 // ORR V2, V2, V21 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e26dc42 // FMUL V2, V2, V6 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
+	FMOVQ 224(R9), F4
+	FMOVQ 736(R9), F0
+	FMOVQ 1056(R9), F1
+	WORD $0x6f2c0425 // USHR V5, V1, $20 of 4-byte lanes
+	WORD $0x6f300488 // USHR V8, V4, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1ca3 // AND V3, V5, V28 of 4-byte lanes
+	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
+	VMOV V3.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V3.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	VEXT $8, V3.B16, V3.B16, V3.B16
+	VMOV V3.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[0]
+	VMOV V3.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[1]
+	WORD $0x4e851903 // UZP1 V3, V8, V5
+	WORD $0x4e855905 // UZP2 V5, V8, V5
+	WORD $0x6f300408 // USHR V8, V0, $16 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e9 // SUB V9, V23, V8 of 4-byte lanes
+	WORD $0x6e291c69 // EOR V9, V3, V9 of 4-byte lanes
+	WORD $0x4ea88528 // ADD V8, V9, V8 of 4-byte lanes
+	FMOVS 228(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x4f265529 // SHL V9, V9, $6 of 4-byte lanes
+	FMOVQ 196(R3), F3
+	WORD $0x4f83e109 // SDOT V9, V8, V3[0]
+	WORD $0x6f2c0408 // USHR V8, V0, $20 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e7 // SUB V7, V23, V8 of 4-byte lanes
+	WORD $0x6e271ca7 // EOR V7, V5, V7 of 4-byte lanes
+	WORD $0x4ea884e8 // ADD V8, V7, V8 of 4-byte lanes
+	WORD $0x4fa3e109 // SDOT V9, V8, V3[1]
+	WORD $0x6f2a0421 // USHR V1, V1, $22 of 4-byte lanes
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e3c1c28 // AND V8, V1, V28 of 4-byte lanes
+	WORD $0x4ea41d08 // ORR V8, V8, V4 of 4-byte lanes
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[1]
+	VEXT $8, V8.B16, V8.B16, V8.B16
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V1.D[1]
+	WORD $0x4e811888 // UZP1 V8, V4, V1
+	WORD $0x4e815881 // UZP2 V1, V4, V1
+	WORD $0x6f280404 // USHR V4, V0, $24 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4eb99c84 // MUL V4, V4, V25
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x6ea486e7 // SUB V7, V23, V4 of 4-byte lanes
+	WORD $0x6e271d07 // EOR V7, V8, V7 of 4-byte lanes
+	WORD $0x4ea484e4 // ADD V4, V7, V4 of 4-byte lanes
+	WORD $0x4f83e889 // SDOT V9, V4, V3[2]
+	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
+	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
+	WORD $0x4eb99c00 // MUL V0, V0, V25
+	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
+	WORD $0x6ea086e4 // SUB V4, V23, V0 of 4-byte lanes
+	WORD $0x6e241c24 // EOR V4, V1, V4 of 4-byte lanes
+	WORD $0x4ea08480 // ADD V0, V4, V0 of 4-byte lanes
+	WORD $0x4fa3e809 // SDOT V9, V0, V3[3]
+	FMOVQ 1184(R9), F3
+	WORD $0x6f250463 // USHR V3, V3, $27 of 4-byte lanes
+	WORD $0x4e361c60 // AND V0, V3, V22 of 4-byte lanes
+	WORD $0x4eb51c00 // ORR V0, V0, V21 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e26dd26 // FMUL V6, V9, V6 of 4-byte lanes
+	WORD $0x4e26d446 // FADD V6, V2, V6 of 4-byte lanes
+	FMOVS 212(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dcc2 // FMUL V2, V6, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -8991,232 +8931,101 @@ panel2:
 part2:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F1
-	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
-	WORD $0x6e3ddc21 // FMUL V1, V1, V29 of 4-byte lanes
-	FMOVQ 288(R9), F0
-	FMOVQ 800(R9), F3
-	FMOVQ 1120(R9), F6
-	WORD $0x4f2854c2 // SHL V2, V6, $8 of 4-byte lanes
-	WORD $0x4e3b1c05 // AND V5, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c44 // AND V4, V2, V28 of 4-byte lanes
-	WORD $0x4ea51c84 // ORR V4, V4, V5 of 4-byte lanes
-	VMOV V4.S[0], R15
+	FMOVD (R10), F2
+	WORD $0x0e217842 // FCVTL V2, V2, V0 of 4-byte lanes
+	WORD $0x6e3ddc42 // FMUL V2, V2, V29 of 4-byte lanes
+	FMOVQ 288(R9), F6
+	FMOVQ 800(R9), F9
+	FMOVQ 1120(R9), F0
+	WORD $0x4f285403 // SHL V3, V0, $8 of 4-byte lanes
+	WORD $0x4e3b1cc4 // AND V4, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1c61 // AND V1, V3, V28 of 4-byte lanes
+	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
+	VMOV V1.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V4.S[1], R15
+	VLD1 (R15), V4.D[0]
+	VMOV V1.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	VEXT $8, V4.B16, V4.B16, V4.B16
-	VMOV V4.S[0], R15
+	VLD1 (R15), V4.D[1]
+	VEXT $8, V1.B16, V1.B16, V1.B16
+	VMOV V1.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V4.S[1], R15
+	VLD1 (R15), V3.D[0]
+	VMOV V1.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	WORD $0x4e8218a4 // UZP1 V4, V5, V2
-	WORD $0x4e8258a2 // UZP2 V2, V5, V2
-	WORD $0x4e3a1c65 // AND V5, V3, V26 of 4-byte lanes
-	WORD $0x4eb99ca5 // MUL V5, V5, V25
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e7 // SUB V7, V23, V5 of 4-byte lanes
-	WORD $0x6e271c87 // EOR V7, V4, V7 of 4-byte lanes
-	WORD $0x4ea584e5 // ADD V5, V7, V5 of 4-byte lanes
+	VLD1 (R15), V3.D[1]
+	WORD $0x4e831881 // UZP1 V1, V4, V3
+	WORD $0x4e835883 // UZP2 V3, V4, V3
+	WORD $0x4e3a1d24 // AND V4, V9, V26 of 4-byte lanes
+	WORD $0x4eb99c84 // MUL V4, V4, V25
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x6ea486e7 // SUB V7, V23, V4 of 4-byte lanes
+	WORD $0x6e271c27 // EOR V7, V1, V7 of 4-byte lanes
+	WORD $0x4ea484e4 // ADD V4, V7, V4 of 4-byte lanes
 	FMOVS 284(R3), F7
 	VDUP V7.S[0], V7.S4
 	WORD $0x4f2654e7 // SHL V7, V7, $6 of 4-byte lanes
-	FMOVQ 240(R3), F4
-	WORD $0x4f84e0a7 // SDOT V7, V5, V4[0]
-	WORD $0x6f3c0465 // USHR V5, V3, $4 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4eb99ca5 // MUL V5, V5, V25
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e8 // SUB V8, V23, V5 of 4-byte lanes
-	WORD $0x6e281c48 // EOR V8, V2, V8 of 4-byte lanes
-	WORD $0x4ea58505 // ADD V5, V8, V5 of 4-byte lanes
-	WORD $0x4fa4e0a7 // SDOT V7, V5, V4[1]
-	WORD $0x4f2654c6 // SHL V6, V6, $6 of 4-byte lanes
-	WORD $0x6f380400 // USHR V0, V0, $8 of 4-byte lanes
-	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1cc5 // AND V5, V6, V28 of 4-byte lanes
-	WORD $0x4ea01ca5 // ORR V5, V5, V0 of 4-byte lanes
-	VMOV V5.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
-	VMOV V5.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	VEXT $8, V5.B16, V5.B16, V5.B16
-	VMOV V5.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V5.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	WORD $0x4e861805 // UZP1 V5, V0, V6
-	WORD $0x4e865806 // UZP2 V6, V0, V6
-	WORD $0x6f380460 // USHR V0, V3, $8 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e8 // SUB V8, V23, V0 of 4-byte lanes
-	WORD $0x6e281ca8 // EOR V8, V5, V8 of 4-byte lanes
-	WORD $0x4ea08500 // ADD V0, V8, V0 of 4-byte lanes
-	WORD $0x4f84e807 // SDOT V7, V0, V4[2]
-	WORD $0x6f340463 // USHR V3, V3, $12 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4eb99c63 // MUL V3, V3, V25
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e0 // SUB V0, V23, V3 of 4-byte lanes
-	WORD $0x6e201cc0 // EOR V0, V6, V0 of 4-byte lanes
-	WORD $0x4ea38403 // ADD V3, V0, V3 of 4-byte lanes
-	WORD $0x4fa4e867 // SDOT V7, V3, V4[3]
-	FMOVQ 1248(R9), F4
-	WORD $0x4f215484 // SHL V4, V4, $1 of 4-byte lanes
-	WORD $0x4e361c83 // AND V3, V4, V22 of 4-byte lanes
-	WORD $0x4eb51c63 // ORR V3, V3, V21 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e21dc63 // FMUL V3, V3, V1 of 4-byte lanes
-	FMOVS 272(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e24dce4 // FMUL V4, V7, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
-	FMOVQ 288(R9), F4
-	FMOVQ 800(R9), F7
-	FMOVQ 1120(R9), F3
-	WORD $0x4f245460 // SHL V0, V3, $4 of 4-byte lanes
-	WORD $0x6f300486 // USHR V6, V4, $16 of 4-byte lanes
+	FMOVQ 240(R3), F1
+	WORD $0x4f81e087 // SDOT V7, V4, V1[0]
+	WORD $0x6f3c0524 // USHR V4, V9, $4 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4eb99c84 // MUL V4, V4, V25
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x6ea486e8 // SUB V8, V23, V4 of 4-byte lanes
+	WORD $0x6e281c68 // EOR V8, V3, V8 of 4-byte lanes
+	WORD $0x4ea48504 // ADD V4, V8, V4 of 4-byte lanes
+	WORD $0x4fa1e087 // SDOT V7, V4, V1[1]
+	WORD $0x4f265400 // SHL V0, V0, $6 of 4-byte lanes
+	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
 	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
-	WORD $0x4e3c1c08 // AND V8, V0, V28 of 4-byte lanes
-	WORD $0x4ea61d08 // ORR V8, V8, V6 of 4-byte lanes
-	VMOV V8.S[0], R15
+	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
+	WORD $0x4ea61c84 // ORR V4, V4, V6 of 4-byte lanes
+	VMOV V4.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V6.D[0]
-	VMOV V8.S[1], R15
+	VMOV V4.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V6.D[1]
-	VEXT $8, V8.B16, V8.B16, V8.B16
-	VMOV V8.S[0], R15
+	VEXT $8, V4.B16, V4.B16, V4.B16
+	VMOV V4.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V0.D[0]
-	VMOV V8.S[1], R15
+	VMOV V4.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V0.D[1]
-	WORD $0x4e8018c8 // UZP1 V8, V6, V0
+	WORD $0x4e8018c4 // UZP1 V4, V6, V0
 	WORD $0x4e8058c0 // UZP2 V0, V6, V0
-	WORD $0x6f3004e6 // USHR V6, V7, $16 of 4-byte lanes
+	WORD $0x6f380526 // USHR V6, V9, $8 of 4-byte lanes
 	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
 	WORD $0x4eb99cc6 // MUL V6, V6, V25
 	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e5 // SUB V5, V23, V6 of 4-byte lanes
-	WORD $0x6e251d05 // EOR V5, V8, V5 of 4-byte lanes
-	WORD $0x4ea684a6 // ADD V6, V5, V6 of 4-byte lanes
-	FMOVS 288(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
-	FMOVQ 256(R3), F8
-	WORD $0x4f88e0c5 // SDOT V5, V6, V8[0]
-	WORD $0x6f2c04e6 // USHR V6, V7, $20 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4eb99cc6 // MUL V6, V6, V25
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e2 // SUB V2, V23, V6 of 4-byte lanes
-	WORD $0x6e221c02 // EOR V2, V0, V2 of 4-byte lanes
-	WORD $0x4ea68446 // ADD V6, V2, V6 of 4-byte lanes
-	WORD $0x4fa8e0c5 // SDOT V5, V6, V8[1]
-	WORD $0x4f225463 // SHL V3, V3, $2 of 4-byte lanes
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e3c1c66 // AND V6, V3, V28 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	VMOV V6.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[0]
-	VMOV V6.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[1]
-	VEXT $8, V6.B16, V6.B16, V6.B16
-	VMOV V6.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V6.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	WORD $0x4e831886 // UZP1 V6, V4, V3
-	WORD $0x4e835883 // UZP2 V3, V4, V3
-	WORD $0x6f2804e4 // USHR V4, V7, $24 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4eb99c84 // MUL V4, V4, V25
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x6ea486e2 // SUB V2, V23, V4 of 4-byte lanes
-	WORD $0x6e221cc2 // EOR V2, V6, V2 of 4-byte lanes
-	WORD $0x4ea48444 // ADD V4, V2, V4 of 4-byte lanes
-	WORD $0x4f88e885 // SDOT V5, V4, V8[2]
-	WORD $0x6f2404e7 // USHR V7, V7, $28 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e4 // SUB V4, V23, V7 of 4-byte lanes
-	WORD $0x6e241c64 // EOR V4, V3, V4 of 4-byte lanes
-	WORD $0x4ea78487 // ADD V7, V4, V7 of 4-byte lanes
-	WORD $0x4fa8e8e5 // SDOT V5, V7, V8[3]
-	FMOVQ 1248(R9), F8
-	WORD $0x6f3d0508 // USHR V8, V8, $3 of 4-byte lanes
-	WORD $0x4e361d07 // AND V7, V8, V22 of 4-byte lanes
-	WORD $0x4eb51ce7 // ORR V7, V7, V21 of 4-byte lanes
+	WORD $0x6ea686e8 // SUB V8, V23, V6 of 4-byte lanes
+	WORD $0x6e281c88 // EOR V8, V4, V8 of 4-byte lanes
+	WORD $0x4ea68506 // ADD V6, V8, V6 of 4-byte lanes
+	WORD $0x4f81e8c7 // SDOT V7, V6, V1[2]
+	WORD $0x6f340529 // USHR V9, V9, $12 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	WORD $0x4eb99d29 // MUL V9, V9, V25
+	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
+	WORD $0x6ea986e6 // SUB V6, V23, V9 of 4-byte lanes
+	WORD $0x6e261c06 // EOR V6, V0, V6 of 4-byte lanes
+	WORD $0x4ea984c9 // ADD V9, V6, V9 of 4-byte lanes
+	WORD $0x4fa1e927 // SDOT V7, V9, V1[3]
+	FMOVQ 1248(R9), F1
+	WORD $0x4f215421 // SHL V1, V1, $1 of 4-byte lanes
+	WORD $0x4e361c29 // AND V9, V1, V22 of 4-byte lanes
+	WORD $0x4eb51d29 // ORR V9, V9, V21 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e22dd29 // FMUL V9, V9, V2 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e21dce7 // FMUL V7, V7, V1 of 4-byte lanes
-	FMOVS 272(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 352(R9), F8
-	FMOVQ 864(R9), F5
-	FMOVQ 1120(R9), F7
-	WORD $0x4e3b1d04 // AND V4, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce3 // AND V3, V7, V28 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[1]
-	VEXT $8, V3.B16, V3.B16, V3.B16
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	WORD $0x4e821883 // UZP1 V3, V4, V2
-	WORD $0x4e825882 // UZP2 V2, V4, V2
-	WORD $0x4e3a1ca4 // AND V4, V5, V26 of 4-byte lanes
-	WORD $0x4eb99c84 // MUL V4, V4, V25
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x6ea486e6 // SUB V6, V23, V4 of 4-byte lanes
-	WORD $0x6e261c66 // EOR V6, V3, V6 of 4-byte lanes
-	WORD $0x4ea484c4 // ADD V4, V6, V4 of 4-byte lanes
-	FMOVS 344(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f2654c6 // SHL V6, V6, $6 of 4-byte lanes
-	FMOVQ 300(R3), F3
-	WORD $0x4f83e086 // SDOT V6, V4, V3[0]
-	WORD $0x6f3c04a4 // USHR V4, V5, $4 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4eb99c84 // MUL V4, V4, V25
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x6ea486e0 // SUB V0, V23, V4 of 4-byte lanes
-	WORD $0x6e201c40 // EOR V0, V2, V0 of 4-byte lanes
-	WORD $0x4ea48404 // ADD V4, V0, V4 of 4-byte lanes
-	WORD $0x4fa3e086 // SDOT V6, V4, V3[1]
-	WORD $0x6f3e04e7 // USHR V7, V7, $2 of 4-byte lanes
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
+	WORD $0x6e29dce9 // FMUL V9, V7, V9 of 4-byte lanes
+	FMOVQ 288(R9), F7
+	FMOVQ 800(R9), F1
+	FMOVQ 1120(R9), F6
+	WORD $0x4f2454c0 // SHL V0, V6, $4 of 4-byte lanes
+	WORD $0x6f3004e8 // USHR V8, V7, $16 of 4-byte lanes
 	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce4 // AND V4, V7, V28 of 4-byte lanes
+	WORD $0x4e3c1c04 // AND V4, V0, V28 of 4-byte lanes
 	WORD $0x4ea81c84 // ORR V4, V4, V8 of 4-byte lanes
 	VMOV V4.S[0], R15
 	ADD R15<<3, R14, R15
@@ -9227,130 +9036,255 @@ part2:
 	VEXT $8, V4.B16, V4.B16, V4.B16
 	VMOV V4.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
+	VLD1 (R15), V0.D[0]
 	VMOV V4.S[1], R15
 	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[1]
+	WORD $0x4e801904 // UZP1 V4, V8, V0
+	WORD $0x4e805900 // UZP2 V0, V8, V0
+	WORD $0x6f300428 // USHR V8, V1, $16 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e3 // SUB V3, V23, V8 of 4-byte lanes
+	WORD $0x6e231c83 // EOR V3, V4, V3 of 4-byte lanes
+	WORD $0x4ea88468 // ADD V8, V3, V8 of 4-byte lanes
+	FMOVS 288(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x4f265463 // SHL V3, V3, $6 of 4-byte lanes
+	FMOVQ 256(R3), F4
+	WORD $0x4f84e103 // SDOT V3, V8, V4[0]
+	WORD $0x6f2c0428 // USHR V8, V1, $20 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e5 // SUB V5, V23, V8 of 4-byte lanes
+	WORD $0x6e251c05 // EOR V5, V0, V5 of 4-byte lanes
+	WORD $0x4ea884a8 // ADD V8, V5, V8 of 4-byte lanes
+	WORD $0x4fa4e103 // SDOT V3, V8, V4[1]
+	WORD $0x4f2254c6 // SHL V6, V6, $2 of 4-byte lanes
+	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
+	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
+	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
 	VLD1 (R15), V7.D[1]
-	WORD $0x4e871904 // UZP1 V4, V8, V7
-	WORD $0x4e875907 // UZP2 V7, V8, V7
-	WORD $0x6f3804a8 // USHR V8, V5, $8 of 4-byte lanes
+	VEXT $8, V8.B16, V8.B16, V8.B16
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	WORD $0x4e8618e8 // UZP1 V8, V7, V6
+	WORD $0x4e8658e6 // UZP2 V6, V7, V6
+	WORD $0x6f280427 // USHR V7, V1, $24 of 4-byte lanes
+	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
+	WORD $0x4eb99ce7 // MUL V7, V7, V25
+	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
+	WORD $0x6ea786e5 // SUB V5, V23, V7 of 4-byte lanes
+	WORD $0x6e251d05 // EOR V5, V8, V5 of 4-byte lanes
+	WORD $0x4ea784a7 // ADD V7, V5, V7 of 4-byte lanes
+	WORD $0x4f84e8e3 // SDOT V3, V7, V4[2]
+	WORD $0x6f240421 // USHR V1, V1, $28 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4eb99c21 // MUL V1, V1, V25
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
+	WORD $0x6ea186e7 // SUB V7, V23, V1 of 4-byte lanes
+	WORD $0x6e271cc7 // EOR V7, V6, V7 of 4-byte lanes
+	WORD $0x4ea184e1 // ADD V1, V7, V1 of 4-byte lanes
+	WORD $0x4fa4e823 // SDOT V3, V1, V4[3]
+	FMOVQ 1248(R9), F4
+	WORD $0x6f3d0484 // USHR V4, V4, $3 of 4-byte lanes
+	WORD $0x4e361c81 // AND V1, V4, V22 of 4-byte lanes
+	WORD $0x4eb51c21 // ORR V1, V1, V21 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e22dc21 // FMUL V1, V1, V2 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	WORD $0x4e21d521 // FADD V1, V9, V1 of 4-byte lanes
+	FMOVS 272(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dc29 // FMUL V9, V1, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
+	FMOVQ 352(R9), F9
+	FMOVQ 864(R9), F1
+	FMOVQ 1120(R9), F3
+	WORD $0x4e3b1d24 // AND V4, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1c67 // AND V7, V3, V28 of 4-byte lanes
+	WORD $0x4ea41ce7 // ORR V7, V7, V4 of 4-byte lanes
+	VMOV V7.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[0]
+	VMOV V7.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[1]
+	VEXT $8, V7.B16, V7.B16, V7.B16
+	VMOV V7.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V7.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	WORD $0x4e861887 // UZP1 V7, V4, V6
+	WORD $0x4e865886 // UZP2 V6, V4, V6
+	WORD $0x4e3a1c24 // AND V4, V1, V26 of 4-byte lanes
+	WORD $0x4eb99c84 // MUL V4, V4, V25
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x6ea486e5 // SUB V5, V23, V4 of 4-byte lanes
+	WORD $0x6e251ce5 // EOR V5, V7, V5 of 4-byte lanes
+	WORD $0x4ea484a4 // ADD V4, V5, V4 of 4-byte lanes
+	FMOVS 344(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
+	FMOVQ 300(R3), F7
+	WORD $0x4f87e085 // SDOT V5, V4, V7[0]
+	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
+	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
+	WORD $0x4eb99c84 // MUL V4, V4, V25
+	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
+	WORD $0x6ea486e8 // SUB V8, V23, V4 of 4-byte lanes
+	WORD $0x6e281cc8 // EOR V8, V6, V8 of 4-byte lanes
+	WORD $0x4ea48504 // ADD V4, V8, V4 of 4-byte lanes
+	WORD $0x4fa7e085 // SDOT V5, V4, V7[1]
+	WORD $0x6f3e0463 // USHR V3, V3, $2 of 4-byte lanes
+	WORD $0x6f380529 // USHR V9, V9, $8 of 4-byte lanes
+	WORD $0x4e3b1d29 // AND V9, V9, V27 of 4-byte lanes
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4ea91c84 // ORR V4, V4, V9 of 4-byte lanes
+	VMOV V4.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[0]
+	VMOV V4.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[1]
+	VEXT $8, V4.B16, V4.B16, V4.B16
+	VMOV V4.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V4.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	WORD $0x4e831924 // UZP1 V4, V9, V3
+	WORD $0x4e835923 // UZP2 V3, V9, V3
+	WORD $0x6f380429 // USHR V9, V1, $8 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	WORD $0x4eb99d29 // MUL V9, V9, V25
+	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
+	WORD $0x6ea986e8 // SUB V8, V23, V9 of 4-byte lanes
+	WORD $0x6e281c88 // EOR V8, V4, V8 of 4-byte lanes
+	WORD $0x4ea98509 // ADD V9, V8, V9 of 4-byte lanes
+	WORD $0x4f87e925 // SDOT V5, V9, V7[2]
+	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
+	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
+	WORD $0x4eb99c21 // MUL V1, V1, V25
+	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
+	WORD $0x6ea186e9 // SUB V9, V23, V1 of 4-byte lanes
+	WORD $0x6e291c69 // EOR V9, V3, V9 of 4-byte lanes
+	WORD $0x4ea18521 // ADD V1, V9, V1 of 4-byte lanes
+	WORD $0x4fa7e825 // SDOT V5, V1, V7[3]
+	FMOVQ 1248(R9), F7
+	WORD $0x6f3904e7 // USHR V7, V7, $7 of 4-byte lanes
+	WORD $0x4e361ce1 // AND V1, V7, V22 of 4-byte lanes
+	WORD $0x4eb51c21 // ORR V1, V1, V21 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e22dc21 // FMUL V1, V1, V2 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	FMOVQ 352(R9), F5
+	FMOVQ 864(R9), F7
+	FMOVQ 1120(R9), F9
+	WORD $0x6f3c0523 // USHR V3, V9, $4 of 4-byte lanes
+	WORD $0x6f3004a8 // USHR V8, V5, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4ea81c84 // ORR V4, V4, V8 of 4-byte lanes
+	VMOV V4.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V4.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	VEXT $8, V4.B16, V4.B16, V4.B16
+	VMOV V4.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V4.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	WORD $0x4e831904 // UZP1 V4, V8, V3
+	WORD $0x4e835903 // UZP2 V3, V8, V3
+	WORD $0x6f3004e8 // USHR V8, V7, $16 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e6 // SUB V6, V23, V8 of 4-byte lanes
+	WORD $0x6e261c86 // EOR V6, V4, V6 of 4-byte lanes
+	WORD $0x4ea884c8 // ADD V8, V6, V8 of 4-byte lanes
+	FMOVS 348(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x4f2654c6 // SHL V6, V6, $6 of 4-byte lanes
+	FMOVQ 316(R3), F4
+	WORD $0x4f84e106 // SDOT V6, V8, V4[0]
+	WORD $0x6f2c04e8 // USHR V8, V7, $20 of 4-byte lanes
 	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
 	WORD $0x4eb99d08 // MUL V8, V8, V25
 	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
 	WORD $0x6ea886e0 // SUB V0, V23, V8 of 4-byte lanes
-	WORD $0x6e201c80 // EOR V0, V4, V0 of 4-byte lanes
+	WORD $0x6e201c60 // EOR V0, V3, V0 of 4-byte lanes
 	WORD $0x4ea88408 // ADD V8, V0, V8 of 4-byte lanes
-	WORD $0x4f83e906 // SDOT V6, V8, V3[2]
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
+	WORD $0x4fa4e106 // SDOT V6, V8, V4[1]
+	WORD $0x6f3a0529 // USHR V9, V9, $6 of 4-byte lanes
+	WORD $0x6f2804a5 // USHR V5, V5, $24 of 4-byte lanes
+	WORD $0x4e3c1d28 // AND V8, V9, V28 of 4-byte lanes
+	WORD $0x4ea51d08 // ORR V8, V8, V5 of 4-byte lanes
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[1]
+	VEXT $8, V8.B16, V8.B16, V8.B16
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[1]
+	WORD $0x4e8918a8 // UZP1 V8, V5, V9
+	WORD $0x4e8958a9 // UZP2 V9, V5, V9
+	WORD $0x6f2804e5 // USHR V5, V7, $24 of 4-byte lanes
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
 	WORD $0x4eb99ca5 // MUL V5, V5, V25
 	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e8 // SUB V8, V23, V5 of 4-byte lanes
-	WORD $0x6e281ce8 // EOR V8, V7, V8 of 4-byte lanes
-	WORD $0x4ea58505 // ADD V5, V8, V5 of 4-byte lanes
-	WORD $0x4fa3e8a6 // SDOT V6, V5, V3[3]
-	FMOVQ 1248(R9), F3
-	WORD $0x6f390463 // USHR V3, V3, $7 of 4-byte lanes
-	WORD $0x4e361c65 // AND V5, V3, V22 of 4-byte lanes
-	WORD $0x4eb51ca5 // ORR V5, V5, V21 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e21dca5 // FMUL V5, V5, V1 of 4-byte lanes
-	FMOVS 332(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVQ 352(R9), F3
-	FMOVQ 864(R9), F6
-	FMOVQ 1120(R9), F5
-	WORD $0x6f3c04a8 // USHR V8, V5, $4 of 4-byte lanes
-	WORD $0x6f300467 // USHR V7, V3, $16 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d00 // AND V0, V8, V28 of 4-byte lanes
-	WORD $0x4ea71c00 // ORR V0, V0, V7 of 4-byte lanes
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	VEXT $8, V0.B16, V0.B16, V0.B16
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	WORD $0x4e8818e0 // UZP1 V0, V7, V8
-	WORD $0x4e8858e8 // UZP2 V8, V7, V8
-	WORD $0x6f3004c7 // USHR V7, V6, $16 of 4-byte lanes
+	WORD $0x6ea586e0 // SUB V0, V23, V5 of 4-byte lanes
+	WORD $0x6e201d00 // EOR V0, V8, V0 of 4-byte lanes
+	WORD $0x4ea58405 // ADD V5, V0, V5 of 4-byte lanes
+	WORD $0x4f84e8a6 // SDOT V6, V5, V4[2]
+	WORD $0x6f2404e7 // USHR V7, V7, $28 of 4-byte lanes
 	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
 	WORD $0x4eb99ce7 // MUL V7, V7, V25
 	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e4 // SUB V4, V23, V7 of 4-byte lanes
-	WORD $0x6e241c04 // EOR V4, V0, V4 of 4-byte lanes
-	WORD $0x4ea78487 // ADD V7, V4, V7 of 4-byte lanes
-	FMOVS 348(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f265484 // SHL V4, V4, $6 of 4-byte lanes
-	FMOVQ 316(R3), F0
-	WORD $0x4f80e0e4 // SDOT V4, V7, V0[0]
-	WORD $0x6f2c04c7 // USHR V7, V6, $20 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e2 // SUB V2, V23, V7 of 4-byte lanes
-	WORD $0x6e221d02 // EOR V2, V8, V2 of 4-byte lanes
-	WORD $0x4ea78447 // ADD V7, V2, V7 of 4-byte lanes
-	WORD $0x4fa0e0e4 // SDOT V4, V7, V0[1]
-	WORD $0x6f3a04a5 // USHR V5, V5, $6 of 4-byte lanes
-	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	VEXT $8, V7.B16, V7.B16, V7.B16
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e851867 // UZP1 V7, V3, V5
-	WORD $0x4e855865 // UZP2 V5, V3, V5
-	WORD $0x6f2804c3 // USHR V3, V6, $24 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4eb99c63 // MUL V3, V3, V25
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e2 // SUB V2, V23, V3 of 4-byte lanes
-	WORD $0x6e221ce2 // EOR V2, V7, V2 of 4-byte lanes
-	WORD $0x4ea38443 // ADD V3, V2, V3 of 4-byte lanes
-	WORD $0x4f80e864 // SDOT V4, V3, V0[2]
-	WORD $0x6f2404c6 // USHR V6, V6, $28 of 4-byte lanes
-	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
-	WORD $0x4eb99cc6 // MUL V6, V6, V25
-	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
-	WORD $0x6ea686e3 // SUB V3, V23, V6 of 4-byte lanes
-	WORD $0x6e231ca3 // EOR V3, V5, V3 of 4-byte lanes
-	WORD $0x4ea68466 // ADD V6, V3, V6 of 4-byte lanes
-	WORD $0x4fa0e8c4 // SDOT V4, V6, V0[3]
-	FMOVQ 1248(R9), F0
-	WORD $0x6f350400 // USHR V0, V0, $11 of 4-byte lanes
-	WORD $0x4e361c06 // AND V6, V0, V22 of 4-byte lanes
-	WORD $0x4eb51cc6 // ORR V6, V6, V21 of 4-byte lanes
+	WORD $0x6ea786e5 // SUB V5, V23, V7 of 4-byte lanes
+	WORD $0x6e251d25 // EOR V5, V9, V5 of 4-byte lanes
+	WORD $0x4ea784a7 // ADD V7, V5, V7 of 4-byte lanes
+	WORD $0x4fa4e8e6 // SDOT V6, V7, V4[3]
+	FMOVQ 1248(R9), F4
+	WORD $0x6f350484 // USHR V4, V4, $11 of 4-byte lanes
+	WORD $0x4e361c87 // AND V7, V4, V22 of 4-byte lanes
+	WORD $0x4eb51ce7 // ORR V7, V7, V21 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
-	FMOVS 332(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dc26 // FMUL V6, V1, V6 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e26dc86 // FMUL V6, V4, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	WORD $0x6e22dcc2 // FMUL V2, V6, V2 of 4-byte lanes
+	WORD $0x4e22d422 // FADD V2, V1, V2 of 4-byte lanes
+	FMOVS 332(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -9376,105 +9310,140 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVD (R10), F6
-	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
-	WORD $0x6e3ddcc6 // FMUL V6, V6, V29 of 4-byte lanes
-	FMOVQ 416(R9), F4
-	FMOVQ 928(R9), F1
-	FMOVQ 1120(R9), F0
-	WORD $0x6f380403 // USHR V3, V0, $8 of 4-byte lanes
-	WORD $0x4e3b1c85 // AND V5, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
-	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
-	VMOV V2.S[0], R15
+	FMOVD (R10), F1
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6e3ddc21 // FMUL V1, V1, V29 of 4-byte lanes
+	FMOVQ 416(R9), F2
+	FMOVQ 928(R9), F6
+	FMOVQ 1120(R9), F7
+	WORD $0x6f3804e4 // USHR V4, V7, $8 of 4-byte lanes
+	WORD $0x4e3b1c45 // AND V5, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1c89 // AND V9, V4, V28 of 4-byte lanes
+	WORD $0x4ea51d29 // ORR V9, V9, V5 of 4-byte lanes
+	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V5.D[0]
-	VMOV V2.S[1], R15
+	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V5.D[1]
-	VEXT $8, V2.B16, V2.B16, V2.B16
-	VMOV V2.S[0], R15
+	VEXT $8, V9.B16, V9.B16, V9.B16
+	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V2.S[1], R15
+	VLD1 (R15), V4.D[0]
+	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	WORD $0x4e8318a2 // UZP1 V2, V5, V3
-	WORD $0x4e8358a3 // UZP2 V3, V5, V3
-	WORD $0x4e3a1c25 // AND V5, V1, V26 of 4-byte lanes
+	VLD1 (R15), V4.D[1]
+	WORD $0x4e8418a9 // UZP1 V9, V5, V4
+	WORD $0x4e8458a4 // UZP2 V4, V5, V4
+	WORD $0x4e3a1cc5 // AND V5, V6, V26 of 4-byte lanes
 	WORD $0x4eb99ca5 // MUL V5, V5, V25
 	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e7 // SUB V7, V23, V5 of 4-byte lanes
-	WORD $0x6e271c47 // EOR V7, V2, V7 of 4-byte lanes
-	WORD $0x4ea584e5 // ADD V5, V7, V5 of 4-byte lanes
-	FMOVS 404(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x4f2654e7 // SHL V7, V7, $6 of 4-byte lanes
-	FMOVQ 360(R3), F2
-	WORD $0x4f82e0a7 // SDOT V7, V5, V2[0]
-	WORD $0x6f3c0425 // USHR V5, V1, $4 of 4-byte lanes
+	WORD $0x6ea586e0 // SUB V0, V23, V5 of 4-byte lanes
+	WORD $0x6e201d20 // EOR V0, V9, V0 of 4-byte lanes
+	WORD $0x4ea58405 // ADD V5, V0, V5 of 4-byte lanes
+	FMOVS 404(R3), F0
+	VDUP V0.S[0], V0.S4
+	WORD $0x4f265400 // SHL V0, V0, $6 of 4-byte lanes
+	FMOVQ 360(R3), F9
+	WORD $0x4f89e0a0 // SDOT V0, V5, V9[0]
+	WORD $0x6f3c04c5 // USHR V5, V6, $4 of 4-byte lanes
 	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
 	WORD $0x4eb99ca5 // MUL V5, V5, V25
 	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
 	WORD $0x6ea586e8 // SUB V8, V23, V5 of 4-byte lanes
-	WORD $0x6e281c68 // EOR V8, V3, V8 of 4-byte lanes
+	WORD $0x6e281c88 // EOR V8, V4, V8 of 4-byte lanes
 	WORD $0x4ea58505 // ADD V5, V8, V5 of 4-byte lanes
-	WORD $0x4fa2e0a7 // SDOT V7, V5, V2[1]
-	WORD $0x6f360400 // USHR V0, V0, $10 of 4-byte lanes
-	WORD $0x6f380484 // USHR V4, V4, $8 of 4-byte lanes
-	WORD $0x4e3b1c84 // AND V4, V4, V27 of 4-byte lanes
-	WORD $0x4e3c1c05 // AND V5, V0, V28 of 4-byte lanes
-	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4fa9e0a0 // SDOT V0, V5, V9[1]
+	WORD $0x6f3604e7 // USHR V7, V7, $10 of 4-byte lanes
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
+	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
 	VMOV V5.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[0]
+	VLD1 (R15), V2.D[0]
 	VMOV V5.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[1]
+	VLD1 (R15), V2.D[1]
 	VEXT $8, V5.B16, V5.B16, V5.B16
 	VMOV V5.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
+	VLD1 (R15), V7.D[0]
 	VMOV V5.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	WORD $0x4e801885 // UZP1 V5, V4, V0
-	WORD $0x4e805880 // UZP2 V0, V4, V0
-	WORD $0x6f380424 // USHR V4, V1, $8 of 4-byte lanes
-	WORD $0x4e3a1c84 // AND V4, V4, V26 of 4-byte lanes
-	WORD $0x4eb99c84 // MUL V4, V4, V25
-	WORD $0x4e381c84 // AND V4, V4, V24 of 4-byte lanes
-	WORD $0x6ea486e8 // SUB V8, V23, V4 of 4-byte lanes
+	VLD1 (R15), V7.D[1]
+	WORD $0x4e871845 // UZP1 V5, V2, V7
+	WORD $0x4e875847 // UZP2 V7, V2, V7
+	WORD $0x6f3804c2 // USHR V2, V6, $8 of 4-byte lanes
+	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
+	WORD $0x4eb99c42 // MUL V2, V2, V25
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x6ea286e8 // SUB V8, V23, V2 of 4-byte lanes
 	WORD $0x6e281ca8 // EOR V8, V5, V8 of 4-byte lanes
-	WORD $0x4ea48504 // ADD V4, V8, V4 of 4-byte lanes
-	WORD $0x4f82e887 // SDOT V7, V4, V2[2]
-	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4eb99c21 // MUL V1, V1, V25
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x6ea186e4 // SUB V4, V23, V1 of 4-byte lanes
-	WORD $0x6e241c04 // EOR V4, V0, V4 of 4-byte lanes
-	WORD $0x4ea18481 // ADD V1, V4, V1 of 4-byte lanes
-	WORD $0x4fa2e827 // SDOT V7, V1, V2[3]
-	FMOVQ 1248(R9), F2
-	WORD $0x6f310442 // USHR V2, V2, $15 of 4-byte lanes
-	WORD $0x4e361c41 // AND V1, V2, V22 of 4-byte lanes
-	WORD $0x4eb51c21 // ORR V1, V1, V21 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e26dc21 // FMUL V1, V1, V6 of 4-byte lanes
-	FMOVS 392(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e22dce2 // FMUL V2, V7, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
-	FMOVQ 416(R9), F2
-	FMOVQ 928(R9), F7
-	FMOVQ 1120(R9), F1
-	WORD $0x6f340424 // USHR V4, V1, $12 of 4-byte lanes
-	WORD $0x6f300440 // USHR V0, V2, $16 of 4-byte lanes
-	WORD $0x4e3b1c00 // AND V0, V0, V27 of 4-byte lanes
-	WORD $0x4e3c1c88 // AND V8, V4, V28 of 4-byte lanes
+	WORD $0x4ea28502 // ADD V2, V8, V2 of 4-byte lanes
+	WORD $0x4f89e840 // SDOT V0, V2, V9[2]
+	WORD $0x6f3404c6 // USHR V6, V6, $12 of 4-byte lanes
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
+	WORD $0x4eb99cc6 // MUL V6, V6, V25
+	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
+	WORD $0x6ea686e2 // SUB V2, V23, V6 of 4-byte lanes
+	WORD $0x6e221ce2 // EOR V2, V7, V2 of 4-byte lanes
+	WORD $0x4ea68446 // ADD V6, V2, V6 of 4-byte lanes
+	WORD $0x4fa9e8c0 // SDOT V0, V6, V9[3]
+	FMOVQ 1248(R9), F9
+	WORD $0x6f310529 // USHR V9, V9, $15 of 4-byte lanes
+	WORD $0x4e361d26 // AND V6, V9, V22 of 4-byte lanes
+	WORD $0x4eb51cc6 // ORR V6, V6, V21 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc6 // FMUL V6, V6, V1 of 4-byte lanes
+	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
+	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
+	FMOVQ 416(R9), F0
+	FMOVQ 928(R9), F9
+	FMOVQ 1120(R9), F2
+	WORD $0x6f340447 // USHR V7, V2, $12 of 4-byte lanes
+	WORD $0x6f300408 // USHR V8, V0, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1ce5 // AND V5, V7, V28 of 4-byte lanes
+	WORD $0x4ea81ca5 // ORR V5, V5, V8 of 4-byte lanes
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	VEXT $8, V5.B16, V5.B16, V5.B16
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[1]
+	WORD $0x4e871905 // UZP1 V5, V8, V7
+	WORD $0x4e875907 // UZP2 V7, V8, V7
+	WORD $0x6f300528 // USHR V8, V9, $16 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e4 // SUB V4, V23, V8 of 4-byte lanes
+	WORD $0x6e241ca4 // EOR V4, V5, V4 of 4-byte lanes
+	WORD $0x4ea88488 // ADD V8, V4, V8 of 4-byte lanes
+	FMOVS 408(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f265484 // SHL V4, V4, $6 of 4-byte lanes
+	FMOVQ 376(R3), F5
+	WORD $0x4f85e104 // SDOT V4, V8, V5[0]
+	WORD $0x6f2c0528 // USHR V8, V9, $20 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e3 // SUB V3, V23, V8 of 4-byte lanes
+	WORD $0x6e231ce3 // EOR V3, V7, V3 of 4-byte lanes
+	WORD $0x4ea88468 // ADD V8, V3, V8 of 4-byte lanes
+	WORD $0x4fa5e104 // SDOT V4, V8, V5[1]
+	WORD $0x6f320442 // USHR V2, V2, $14 of 4-byte lanes
+	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
+	WORD $0x4e3c1c48 // AND V8, V2, V28 of 4-byte lanes
 	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
 	VMOV V8.S[0], R15
 	ADD R15<<3, R14, R15
@@ -9485,259 +9454,218 @@ part3:
 	VEXT $8, V8.B16, V8.B16, V8.B16
 	VMOV V8.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[0]
+	VLD1 (R15), V2.D[0]
 	VMOV V8.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[1]
-	WORD $0x4e841808 // UZP1 V8, V0, V4
-	WORD $0x4e845804 // UZP2 V4, V0, V4
-	WORD $0x6f3004e0 // USHR V0, V7, $16 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e5 // SUB V5, V23, V0 of 4-byte lanes
-	WORD $0x6e251d05 // EOR V5, V8, V5 of 4-byte lanes
-	WORD $0x4ea084a0 // ADD V0, V5, V0 of 4-byte lanes
-	FMOVS 408(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
-	FMOVQ 376(R3), F8
-	WORD $0x4f88e005 // SDOT V5, V0, V8[0]
-	WORD $0x6f2c04e0 // USHR V0, V7, $20 of 4-byte lanes
+	VLD1 (R15), V2.D[1]
+	WORD $0x4e821808 // UZP1 V8, V0, V2
+	WORD $0x4e825802 // UZP2 V2, V0, V2
+	WORD $0x6f280520 // USHR V0, V9, $24 of 4-byte lanes
 	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
 	WORD $0x4eb99c00 // MUL V0, V0, V25
 	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
 	WORD $0x6ea086e3 // SUB V3, V23, V0 of 4-byte lanes
-	WORD $0x6e231c83 // EOR V3, V4, V3 of 4-byte lanes
+	WORD $0x6e231d03 // EOR V3, V8, V3 of 4-byte lanes
 	WORD $0x4ea08460 // ADD V0, V3, V0 of 4-byte lanes
-	WORD $0x4fa8e005 // SDOT V5, V0, V8[1]
-	WORD $0x6f320421 // USHR V1, V1, $14 of 4-byte lanes
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e3c1c20 // AND V0, V1, V28 of 4-byte lanes
-	WORD $0x4ea21c00 // ORR V0, V0, V2 of 4-byte lanes
+	WORD $0x4f85e804 // SDOT V4, V0, V5[2]
+	WORD $0x6f240529 // USHR V9, V9, $28 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	WORD $0x4eb99d29 // MUL V9, V9, V25
+	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
+	WORD $0x6ea986e0 // SUB V0, V23, V9 of 4-byte lanes
+	WORD $0x6e201c40 // EOR V0, V2, V0 of 4-byte lanes
+	WORD $0x4ea98409 // ADD V9, V0, V9 of 4-byte lanes
+	WORD $0x4fa5e924 // SDOT V4, V9, V5[3]
+	FMOVQ 1248(R9), F5
+	WORD $0x6f2d04a5 // USHR V5, V5, $19 of 4-byte lanes
+	WORD $0x4e361ca9 // AND V9, V5, V22 of 4-byte lanes
+	WORD $0x4eb51d29 // ORR V9, V9, V21 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e29dc89 // FMUL V9, V4, V9 of 4-byte lanes
+	WORD $0x4e29d4c9 // FADD V9, V6, V9 of 4-byte lanes
+	FMOVS 392(R3), F6
+	VDUP V6.S[0], V6.S4
+	WORD $0x6e26dd26 // FMUL V6, V9, V6 of 4-byte lanes
+	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	FMOVQ 480(R9), F6
+	FMOVQ 992(R9), F9
+	FMOVQ 1120(R9), F4
+	WORD $0x6f300485 // USHR V5, V4, $16 of 4-byte lanes
+	WORD $0x4e3b1cc0 // AND V0, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1ca2 // AND V2, V5, V28 of 4-byte lanes
+	WORD $0x4ea01c42 // ORR V2, V2, V0 of 4-byte lanes
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[1]
+	VEXT $8, V2.B16, V2.B16, V2.B16
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[1]
+	WORD $0x4e851802 // UZP1 V2, V0, V5
+	WORD $0x4e855805 // UZP2 V5, V0, V5
+	WORD $0x4e3a1d20 // AND V0, V9, V26 of 4-byte lanes
+	WORD $0x4eb99c00 // MUL V0, V0, V25
+	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
+	WORD $0x6ea086e3 // SUB V3, V23, V0 of 4-byte lanes
+	WORD $0x6e231c43 // EOR V3, V2, V3 of 4-byte lanes
+	WORD $0x4ea08460 // ADD V0, V3, V0 of 4-byte lanes
+	FMOVS 464(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x4f265463 // SHL V3, V3, $6 of 4-byte lanes
+	FMOVQ 420(R3), F2
+	WORD $0x4f82e003 // SDOT V3, V0, V2[0]
+	WORD $0x6f3c0520 // USHR V0, V9, $4 of 4-byte lanes
+	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
+	WORD $0x4eb99c00 // MUL V0, V0, V25
+	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
+	WORD $0x6ea086e8 // SUB V8, V23, V0 of 4-byte lanes
+	WORD $0x6e281ca8 // EOR V8, V5, V8 of 4-byte lanes
+	WORD $0x4ea08500 // ADD V0, V8, V0 of 4-byte lanes
+	WORD $0x4fa2e003 // SDOT V3, V0, V2[1]
+	WORD $0x6f2e0484 // USHR V4, V4, $18 of 4-byte lanes
+	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
+	WORD $0x4e3b1cc6 // AND V6, V6, V27 of 4-byte lanes
+	WORD $0x4e3c1c80 // AND V0, V4, V28 of 4-byte lanes
+	WORD $0x4ea61c00 // ORR V0, V0, V6 of 4-byte lanes
 	VMOV V0.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
+	VLD1 (R15), V6.D[0]
 	VMOV V0.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
+	VLD1 (R15), V6.D[1]
 	VEXT $8, V0.B16, V0.B16, V0.B16
 	VMOV V0.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
+	VLD1 (R15), V4.D[0]
 	VMOV V0.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	WORD $0x4e811840 // UZP1 V0, V2, V1
-	WORD $0x4e815841 // UZP2 V1, V2, V1
-	WORD $0x6f2804e2 // USHR V2, V7, $24 of 4-byte lanes
+	VLD1 (R15), V4.D[1]
+	WORD $0x4e8418c0 // UZP1 V0, V6, V4
+	WORD $0x4e8458c4 // UZP2 V4, V6, V4
+	WORD $0x6f380526 // USHR V6, V9, $8 of 4-byte lanes
+	WORD $0x4e3a1cc6 // AND V6, V6, V26 of 4-byte lanes
+	WORD $0x4eb99cc6 // MUL V6, V6, V25
+	WORD $0x4e381cc6 // AND V6, V6, V24 of 4-byte lanes
+	WORD $0x6ea686e8 // SUB V8, V23, V6 of 4-byte lanes
+	WORD $0x6e281c08 // EOR V8, V0, V8 of 4-byte lanes
+	WORD $0x4ea68506 // ADD V6, V8, V6 of 4-byte lanes
+	WORD $0x4f82e8c3 // SDOT V3, V6, V2[2]
+	WORD $0x6f340529 // USHR V9, V9, $12 of 4-byte lanes
+	WORD $0x4e3a1d29 // AND V9, V9, V26 of 4-byte lanes
+	WORD $0x4eb99d29 // MUL V9, V9, V25
+	WORD $0x4e381d29 // AND V9, V9, V24 of 4-byte lanes
+	WORD $0x6ea986e6 // SUB V6, V23, V9 of 4-byte lanes
+	WORD $0x6e261c86 // EOR V6, V4, V6 of 4-byte lanes
+	WORD $0x4ea984c9 // ADD V9, V6, V9 of 4-byte lanes
+	WORD $0x4fa2e923 // SDOT V3, V9, V2[3]
+	FMOVQ 1248(R9), F2
+	WORD $0x6f290442 // USHR V2, V2, $23 of 4-byte lanes
+	WORD $0x4e361c49 // AND V9, V2, V22 of 4-byte lanes
+	WORD $0x4eb51d29 // ORR V9, V9, V21 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e21dd29 // FMUL V9, V9, V1 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e29dc69 // FMUL V9, V3, V9 of 4-byte lanes
+	FMOVQ 480(R9), F3
+	FMOVQ 992(R9), F2
+	FMOVQ 1120(R9), F6
+	WORD $0x6f2c04c4 // USHR V4, V6, $20 of 4-byte lanes
+	WORD $0x6f300468 // USHR V8, V3, $16 of 4-byte lanes
+	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
+	WORD $0x4e3c1c80 // AND V0, V4, V28 of 4-byte lanes
+	WORD $0x4ea81c00 // ORR V0, V0, V8 of 4-byte lanes
+	VMOV V0.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V0.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	VEXT $8, V0.B16, V0.B16, V0.B16
+	VMOV V0.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[0]
+	VMOV V0.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[1]
+	WORD $0x4e841900 // UZP1 V0, V8, V4
+	WORD $0x4e845904 // UZP2 V4, V8, V4
+	WORD $0x6f300448 // USHR V8, V2, $16 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e5 // SUB V5, V23, V8 of 4-byte lanes
+	WORD $0x6e251c05 // EOR V5, V0, V5 of 4-byte lanes
+	WORD $0x4ea884a8 // ADD V8, V5, V8 of 4-byte lanes
+	FMOVS 468(R3), F5
+	VDUP V5.S[0], V5.S4
+	WORD $0x4f2654a5 // SHL V5, V5, $6 of 4-byte lanes
+	FMOVQ 436(R3), F0
+	WORD $0x4f80e105 // SDOT V5, V8, V0[0]
+	WORD $0x6f2c0448 // USHR V8, V2, $20 of 4-byte lanes
+	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
+	WORD $0x4eb99d08 // MUL V8, V8, V25
+	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
+	WORD $0x6ea886e7 // SUB V7, V23, V8 of 4-byte lanes
+	WORD $0x6e271c87 // EOR V7, V4, V7 of 4-byte lanes
+	WORD $0x4ea884e8 // ADD V8, V7, V8 of 4-byte lanes
+	WORD $0x4fa0e105 // SDOT V5, V8, V0[1]
+	WORD $0x6f2a04c6 // USHR V6, V6, $22 of 4-byte lanes
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e3c1cc8 // AND V8, V6, V28 of 4-byte lanes
+	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	VEXT $8, V8.B16, V8.B16, V8.B16
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	WORD $0x4e861868 // UZP1 V8, V3, V6
+	WORD $0x4e865866 // UZP2 V6, V3, V6
+	WORD $0x6f280443 // USHR V3, V2, $24 of 4-byte lanes
+	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
+	WORD $0x4eb99c63 // MUL V3, V3, V25
+	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
+	WORD $0x6ea386e7 // SUB V7, V23, V3 of 4-byte lanes
+	WORD $0x6e271d07 // EOR V7, V8, V7 of 4-byte lanes
+	WORD $0x4ea384e3 // ADD V3, V7, V3 of 4-byte lanes
+	WORD $0x4f80e865 // SDOT V5, V3, V0[2]
+	WORD $0x6f240442 // USHR V2, V2, $28 of 4-byte lanes
 	WORD $0x4e3a1c42 // AND V2, V2, V26 of 4-byte lanes
 	WORD $0x4eb99c42 // MUL V2, V2, V25
 	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
 	WORD $0x6ea286e3 // SUB V3, V23, V2 of 4-byte lanes
-	WORD $0x6e231c03 // EOR V3, V0, V3 of 4-byte lanes
+	WORD $0x6e231cc3 // EOR V3, V6, V3 of 4-byte lanes
 	WORD $0x4ea28462 // ADD V2, V3, V2 of 4-byte lanes
-	WORD $0x4f88e845 // SDOT V5, V2, V8[2]
-	WORD $0x6f2404e7 // USHR V7, V7, $28 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e2 // SUB V2, V23, V7 of 4-byte lanes
-	WORD $0x6e221c22 // EOR V2, V1, V2 of 4-byte lanes
-	WORD $0x4ea78447 // ADD V7, V2, V7 of 4-byte lanes
-	WORD $0x4fa8e8e5 // SDOT V5, V7, V8[3]
-	FMOVQ 1248(R9), F8
-	WORD $0x6f2d0508 // USHR V8, V8, $19 of 4-byte lanes
-	WORD $0x4e361d07 // AND V7, V8, V22 of 4-byte lanes
-	WORD $0x4eb51ce7 // ORR V7, V7, V21 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e26dce7 // FMUL V7, V7, V6 of 4-byte lanes
-	FMOVS 392(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
+	WORD $0x4fa0e845 // SDOT V5, V2, V0[3]
+	FMOVQ 1248(R9), F0
+	WORD $0x6f250400 // USHR V0, V0, $27 of 4-byte lanes
+	WORD $0x4e361c02 // AND V2, V0, V22 of 4-byte lanes
+	WORD $0x4eb51c42 // ORR V2, V2, V21 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc41 // FMUL V1, V2, V1 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
-	PRFM 1088(R12), PLDL1KEEP
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 480(R9), F8
-	FMOVQ 992(R9), F5
-	FMOVQ 1120(R9), F7
-	WORD $0x6f3004e2 // USHR V2, V7, $16 of 4-byte lanes
-	WORD $0x4e3b1d01 // AND V1, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	VEXT $8, V3.B16, V3.B16, V3.B16
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	WORD $0x4e821823 // UZP1 V3, V1, V2
-	WORD $0x4e825822 // UZP2 V2, V1, V2
-	WORD $0x4e3a1ca1 // AND V1, V5, V26 of 4-byte lanes
-	WORD $0x4eb99c21 // MUL V1, V1, V25
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x6ea186e0 // SUB V0, V23, V1 of 4-byte lanes
-	WORD $0x6e201c60 // EOR V0, V3, V0 of 4-byte lanes
-	WORD $0x4ea18401 // ADD V1, V0, V1 of 4-byte lanes
-	FMOVS 464(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x4f265400 // SHL V0, V0, $6 of 4-byte lanes
-	FMOVQ 420(R3), F3
-	WORD $0x4f83e020 // SDOT V0, V1, V3[0]
-	WORD $0x6f3c04a1 // USHR V1, V5, $4 of 4-byte lanes
-	WORD $0x4e3a1c21 // AND V1, V1, V26 of 4-byte lanes
-	WORD $0x4eb99c21 // MUL V1, V1, V25
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x6ea186e4 // SUB V4, V23, V1 of 4-byte lanes
-	WORD $0x6e241c44 // EOR V4, V2, V4 of 4-byte lanes
-	WORD $0x4ea18481 // ADD V1, V4, V1 of 4-byte lanes
-	WORD $0x4fa3e020 // SDOT V0, V1, V3[1]
-	WORD $0x6f2e04e7 // USHR V7, V7, $18 of 4-byte lanes
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e3b1d08 // AND V8, V8, V27 of 4-byte lanes
-	WORD $0x4e3c1ce1 // AND V1, V7, V28 of 4-byte lanes
-	WORD $0x4ea81c21 // ORR V1, V1, V8 of 4-byte lanes
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	VEXT $8, V1.B16, V1.B16, V1.B16
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	WORD $0x4e871901 // UZP1 V1, V8, V7
-	WORD $0x4e875907 // UZP2 V7, V8, V7
-	WORD $0x6f3804a8 // USHR V8, V5, $8 of 4-byte lanes
-	WORD $0x4e3a1d08 // AND V8, V8, V26 of 4-byte lanes
-	WORD $0x4eb99d08 // MUL V8, V8, V25
-	WORD $0x4e381d08 // AND V8, V8, V24 of 4-byte lanes
-	WORD $0x6ea886e4 // SUB V4, V23, V8 of 4-byte lanes
-	WORD $0x6e241c24 // EOR V4, V1, V4 of 4-byte lanes
-	WORD $0x4ea88488 // ADD V8, V4, V8 of 4-byte lanes
-	WORD $0x4f83e900 // SDOT V0, V8, V3[2]
-	WORD $0x6f3404a5 // USHR V5, V5, $12 of 4-byte lanes
-	WORD $0x4e3a1ca5 // AND V5, V5, V26 of 4-byte lanes
-	WORD $0x4eb99ca5 // MUL V5, V5, V25
-	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
-	WORD $0x6ea586e8 // SUB V8, V23, V5 of 4-byte lanes
-	WORD $0x6e281ce8 // EOR V8, V7, V8 of 4-byte lanes
-	WORD $0x4ea58505 // ADD V5, V8, V5 of 4-byte lanes
-	WORD $0x4fa3e8a0 // SDOT V0, V5, V3[3]
-	FMOVQ 1248(R9), F3
-	WORD $0x6f290463 // USHR V3, V3, $23 of 4-byte lanes
-	WORD $0x4e361c65 // AND V5, V3, V22 of 4-byte lanes
-	WORD $0x4eb51ca5 // ORR V5, V5, V21 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e26dca5 // FMUL V5, V5, V6 of 4-byte lanes
-	FMOVS 452(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e23dc03 // FMUL V3, V0, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVQ 480(R9), F3
-	FMOVQ 992(R9), F0
-	FMOVQ 1120(R9), F5
-	WORD $0x6f2c04a8 // USHR V8, V5, $20 of 4-byte lanes
-	WORD $0x6f300467 // USHR V7, V3, $16 of 4-byte lanes
-	WORD $0x4e3b1ce7 // AND V7, V7, V27 of 4-byte lanes
-	WORD $0x4e3c1d04 // AND V4, V8, V28 of 4-byte lanes
-	WORD $0x4ea71c84 // ORR V4, V4, V7 of 4-byte lanes
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	VEXT $8, V4.B16, V4.B16, V4.B16
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	WORD $0x4e8818e4 // UZP1 V4, V7, V8
-	WORD $0x4e8858e8 // UZP2 V8, V7, V8
-	WORD $0x6f300407 // USHR V7, V0, $16 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e1 // SUB V1, V23, V7 of 4-byte lanes
-	WORD $0x6e211c81 // EOR V1, V4, V1 of 4-byte lanes
-	WORD $0x4ea78427 // ADD V7, V1, V7 of 4-byte lanes
-	FMOVS 468(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f265421 // SHL V1, V1, $6 of 4-byte lanes
-	FMOVQ 436(R3), F4
-	WORD $0x4f84e0e1 // SDOT V1, V7, V4[0]
-	WORD $0x6f2c0407 // USHR V7, V0, $20 of 4-byte lanes
-	WORD $0x4e3a1ce7 // AND V7, V7, V26 of 4-byte lanes
-	WORD $0x4eb99ce7 // MUL V7, V7, V25
-	WORD $0x4e381ce7 // AND V7, V7, V24 of 4-byte lanes
-	WORD $0x6ea786e2 // SUB V2, V23, V7 of 4-byte lanes
-	WORD $0x6e221d02 // EOR V2, V8, V2 of 4-byte lanes
-	WORD $0x4ea78447 // ADD V7, V2, V7 of 4-byte lanes
-	WORD $0x4fa4e0e1 // SDOT V1, V7, V4[1]
-	WORD $0x6f2a04a5 // USHR V5, V5, $22 of 4-byte lanes
-	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
-	WORD $0x4e3c1ca7 // AND V7, V5, V28 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	VEXT $8, V7.B16, V7.B16, V7.B16
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e851867 // UZP1 V7, V3, V5
-	WORD $0x4e855865 // UZP2 V5, V3, V5
-	WORD $0x6f280403 // USHR V3, V0, $24 of 4-byte lanes
-	WORD $0x4e3a1c63 // AND V3, V3, V26 of 4-byte lanes
-	WORD $0x4eb99c63 // MUL V3, V3, V25
-	WORD $0x4e381c63 // AND V3, V3, V24 of 4-byte lanes
-	WORD $0x6ea386e2 // SUB V2, V23, V3 of 4-byte lanes
-	WORD $0x6e221ce2 // EOR V2, V7, V2 of 4-byte lanes
-	WORD $0x4ea38443 // ADD V3, V2, V3 of 4-byte lanes
-	WORD $0x4f84e861 // SDOT V1, V3, V4[2]
-	WORD $0x6f240400 // USHR V0, V0, $28 of 4-byte lanes
-	WORD $0x4e3a1c00 // AND V0, V0, V26 of 4-byte lanes
-	WORD $0x4eb99c00 // MUL V0, V0, V25
-	WORD $0x4e381c00 // AND V0, V0, V24 of 4-byte lanes
-	WORD $0x6ea086e3 // SUB V3, V23, V0 of 4-byte lanes
-	WORD $0x6e231ca3 // EOR V3, V5, V3 of 4-byte lanes
-	WORD $0x4ea08460 // ADD V0, V3, V0 of 4-byte lanes
-	WORD $0x4fa4e801 // SDOT V1, V0, V4[3]
-	FMOVQ 1248(R9), F4
-	WORD $0x6f250484 // USHR V4, V4, $27 of 4-byte lanes
-	WORD $0x4e361c80 // AND V0, V4, V22 of 4-byte lanes
-	WORD $0x4eb51c00 // ORR V0, V0, V21 of 4-byte lanes
-	WORD $0x4e21d800 // SCVTF V0, V0, V0 of 4-byte lanes
-	WORD $0x6e26dc06 // FMUL V6, V0, V6 of 4-byte lanes
-	FMOVS 452(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dcc0 // FMUL V0, V6, V0 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e20dc20 // FMUL V0, V1, V0 of 4-byte lanes
-	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	WORD $0x4e21d521 // FADD V1, V9, V1 of 4-byte lanes
+	FMOVS 452(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x6e29dc29 // FMUL V9, V1, V9 of 4-byte lanes
+	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $8, R10
@@ -14764,227 +14692,221 @@ part0:
 	WORD $0x4eb41c21 // ORR V1, V1, V20 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
 	WORD $0x6e24dc21 // FMUL V1, V1, V4 of 4-byte lanes
-	FMOVS 32(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x6e29dc29 // FMUL V9, V1, V9 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e29dd09 // FMUL V9, V8, V9 of 4-byte lanes
-	WORD $0x4e29d7de // FADD V30, V30, V9 of 4-byte lanes
-	FMOVQ 512(R9), F9
+	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
 	FMOVQ 512(R9), F8
-	WORD $0x6f300441 // USHR V1, V2, $16 of 4-byte lanes
-	WORD $0x4e371c21 // AND V1, V1, V23 of 4-byte lanes
-	WORD $0x4e381d03 // AND V3, V8, V24 of 4-byte lanes
-	WORD $0x4ea11c63 // ORR V3, V3, V1 of 4-byte lanes
+	FMOVQ 512(R9), F9
+	WORD $0x6f300443 // USHR V3, V2, $16 of 4-byte lanes
+	WORD $0x4e371c63 // AND V3, V3, V23 of 4-byte lanes
+	WORD $0x4e381d25 // AND V5, V9, V24 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	VEXT $8, V5.B16, V5.B16, V5.B16
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	WORD $0x4e861865 // UZP1 V5, V3, V6
+	WORD $0x4e865866 // UZP2 V6, V3, V6
+	WORD $0x4f345503 // SHL V3, V8, $20 of 4-byte lanes
+	WORD $0x4f210463 // SSHR V3, V3, $31 of 4-byte lanes
+	WORD $0x6e361c67 // EOR V7, V3, V22 of 4-byte lanes
+	WORD $0x6ea384e3 // SUB V3, V7, V3 of 4-byte lanes
+	WORD $0x4ea384a5 // ADD V5, V5, V3 of 4-byte lanes
+	FMOVS 48(R3), F7
+	VDUP V7.S[0], V7.S4
+	WORD $0x4f2454e7 // SHL V7, V7, $4 of 4-byte lanes
+	FMOVQ 16(R3), F10
+	WORD $0x4f8ae0a7 // SDOT V7, V5, V10[0]
+	WORD $0x4ea384c3 // ADD V3, V6, V3 of 4-byte lanes
+	WORD $0x4faae067 // SDOT V7, V3, V10[1]
+	WORD $0x6f3c0529 // USHR V9, V9, $4 of 4-byte lanes
+	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
+	WORD $0x4e381d23 // AND V3, V9, V24 of 4-byte lanes
+	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
 	VMOV V3.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
+	VLD1 (R15), V2.D[0]
 	VMOV V3.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
+	VLD1 (R15), V2.D[1]
 	VEXT $8, V3.B16, V3.B16, V3.B16
 	VMOV V3.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
+	VLD1 (R15), V9.D[0]
 	VMOV V3.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e851823 // UZP1 V3, V1, V5
-	WORD $0x4e855825 // UZP2 V5, V1, V5
-	WORD $0x4f345521 // SHL V1, V9, $20 of 4-byte lanes
-	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
-	WORD $0x6e361c26 // EOR V6, V1, V22 of 4-byte lanes
-	WORD $0x6ea184c1 // SUB V1, V6, V1 of 4-byte lanes
-	WORD $0x4ea18463 // ADD V3, V3, V1 of 4-byte lanes
-	FMOVS 48(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f2454c6 // SHL V6, V6, $4 of 4-byte lanes
-	FMOVQ 16(R3), F7
-	WORD $0x4f87e066 // SDOT V6, V3, V7[0]
-	WORD $0x4ea184a1 // ADD V1, V5, V1 of 4-byte lanes
-	WORD $0x4fa7e026 // SDOT V6, V1, V7[1]
-	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e381d01 // AND V1, V8, V24 of 4-byte lanes
-	WORD $0x4ea21c21 // ORR V1, V1, V2 of 4-byte lanes
-	VMOV V1.S[0], R15
+	VLD1 (R15), V9.D[1]
+	WORD $0x4e891843 // UZP1 V3, V2, V9
+	WORD $0x4e895849 // UZP2 V9, V2, V9
+	WORD $0x4f305508 // SHL V8, V8, $16 of 4-byte lanes
+	WORD $0x4f210508 // SSHR V8, V8, $31 of 4-byte lanes
+	WORD $0x6e361d02 // EOR V2, V8, V22 of 4-byte lanes
+	WORD $0x6ea88448 // SUB V8, V2, V8 of 4-byte lanes
+	WORD $0x4ea88463 // ADD V3, V3, V8 of 4-byte lanes
+	WORD $0x4f8ae867 // SDOT V7, V3, V10[2]
+	WORD $0x4ea88528 // ADD V8, V9, V8 of 4-byte lanes
+	WORD $0x4faae907 // SDOT V7, V8, V10[3]
+	WORD $0x6f3e040a // USHR V10, V0, $2 of 4-byte lanes
+	WORD $0x4e351d48 // AND V8, V10, V21 of 4-byte lanes
+	WORD $0x4eb41d08 // ORR V8, V8, V20 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e24dd08 // FMUL V8, V8, V4 of 4-byte lanes
+	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
+	WORD $0x6e28dce8 // FMUL V8, V7, V8 of 4-byte lanes
+	WORD $0x4e28d428 // FADD V8, V1, V8 of 4-byte lanes
+	FMOVS 32(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x6e21dd01 // FMUL V1, V8, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
+	FMOVQ 64(R9), F1
+	FMOVQ 512(R9), F8
+	FMOVQ 512(R9), F7
+	WORD $0x6f3804ea // USHR V10, V7, $8 of 4-byte lanes
+	WORD $0x4e371c29 // AND V9, V1, V23 of 4-byte lanes
+	WORD $0x4e381d43 // AND V3, V10, V24 of 4-byte lanes
+	WORD $0x4ea91c63 // ORR V3, V3, V9 of 4-byte lanes
+	VMOV V3.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V1.S[1], R15
+	VLD1 (R15), V9.D[0]
+	VMOV V3.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	VEXT $8, V1.B16, V1.B16, V1.B16
-	VMOV V1.S[0], R15
+	VLD1 (R15), V9.D[1]
+	VEXT $8, V3.B16, V3.B16, V3.B16
+	VMOV V3.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V1.S[1], R15
+	VLD1 (R15), V10.D[0]
+	VMOV V3.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	WORD $0x4e881841 // UZP1 V1, V2, V8
-	WORD $0x4e885848 // UZP2 V8, V2, V8
-	WORD $0x4f305529 // SHL V9, V9, $16 of 4-byte lanes
+	VLD1 (R15), V10.D[1]
+	WORD $0x4e8a1923 // UZP1 V3, V9, V10
+	WORD $0x4e8a592a // UZP2 V10, V9, V10
+	WORD $0x4f2c5509 // SHL V9, V8, $12 of 4-byte lanes
 	WORD $0x4f210529 // SSHR V9, V9, $31 of 4-byte lanes
 	WORD $0x6e361d22 // EOR V2, V9, V22 of 4-byte lanes
 	WORD $0x6ea98449 // SUB V9, V2, V9 of 4-byte lanes
-	WORD $0x4ea98421 // ADD V1, V1, V9 of 4-byte lanes
-	WORD $0x4f87e826 // SDOT V6, V1, V7[2]
-	WORD $0x4ea98509 // ADD V9, V8, V9 of 4-byte lanes
-	WORD $0x4fa7e926 // SDOT V6, V9, V7[3]
-	WORD $0x6f3e0407 // USHR V7, V0, $2 of 4-byte lanes
-	WORD $0x4e351ce9 // AND V9, V7, V21 of 4-byte lanes
-	WORD $0x4eb41d29 // ORR V9, V9, V20 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e24dd29 // FMUL V9, V9, V4 of 4-byte lanes
-	FMOVS 32(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd27 // FMUL V7, V9, V7 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVQ 64(R9), F7
-	FMOVQ 512(R9), F6
-	FMOVQ 512(R9), F9
-	WORD $0x6f380528 // USHR V8, V9, $8 of 4-byte lanes
-	WORD $0x4e371ce1 // AND V1, V7, V23 of 4-byte lanes
-	WORD $0x4e381d02 // AND V2, V8, V24 of 4-byte lanes
-	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
-	VMOV V2.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V2.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	VEXT $8, V2.B16, V2.B16, V2.B16
-	VMOV V2.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V2.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	WORD $0x4e881822 // UZP1 V2, V1, V8
-	WORD $0x4e885828 // UZP2 V8, V1, V8
-	WORD $0x4f2c54c1 // SHL V1, V6, $12 of 4-byte lanes
-	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
-	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
-	WORD $0x6ea184a1 // SUB V1, V5, V1 of 4-byte lanes
-	WORD $0x4ea18442 // ADD V2, V2, V1 of 4-byte lanes
-	FMOVS 104(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	FMOVQ 60(R3), F3
-	WORD $0x4f83e045 // SDOT V5, V2, V3[0]
-	WORD $0x4ea18501 // ADD V1, V8, V1 of 4-byte lanes
-	WORD $0x4fa3e025 // SDOT V5, V1, V3[1]
-	WORD $0x6f340529 // USHR V9, V9, $12 of 4-byte lanes
-	WORD $0x6f3804e1 // USHR V1, V7, $8 of 4-byte lanes
-	WORD $0x4e371c21 // AND V1, V1, V23 of 4-byte lanes
-	WORD $0x4e381d28 // AND V8, V9, V24 of 4-byte lanes
-	WORD $0x4ea11d08 // ORR V8, V8, V1 of 4-byte lanes
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	VEXT $8, V8.B16, V8.B16, V8.B16
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[1]
-	WORD $0x4e891828 // UZP1 V8, V1, V9
-	WORD $0x4e895829 // UZP2 V9, V1, V9
-	WORD $0x4f2854c6 // SHL V6, V6, $8 of 4-byte lanes
-	WORD $0x4f2104c6 // SSHR V6, V6, $31 of 4-byte lanes
-	WORD $0x6e361cc1 // EOR V1, V6, V22 of 4-byte lanes
-	WORD $0x6ea68426 // SUB V6, V1, V6 of 4-byte lanes
-	WORD $0x4ea68508 // ADD V8, V8, V6 of 4-byte lanes
-	WORD $0x4f83e905 // SDOT V5, V8, V3[2]
-	WORD $0x4ea68526 // ADD V6, V9, V6 of 4-byte lanes
-	WORD $0x4fa3e8c5 // SDOT V5, V6, V3[3]
-	WORD $0x6f3b0403 // USHR V3, V0, $5 of 4-byte lanes
-	WORD $0x4e351c66 // AND V6, V3, V21 of 4-byte lanes
-	WORD $0x4eb41cc6 // ORR V6, V6, V20 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e24dcc6 // FMUL V6, V6, V4 of 4-byte lanes
-	FMOVS 92(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dcc3 // FMUL V3, V6, V3 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e23dca3 // FMUL V3, V5, V3 of 4-byte lanes
-	WORD $0x4e23d7de // FADD V30, V30, V3 of 4-byte lanes
-	FMOVQ 512(R9), F3
-	FMOVQ 512(R9), F5
-	WORD $0x6f3004a6 // USHR V6, V5, $16 of 4-byte lanes
-	WORD $0x6f3004e9 // USHR V9, V7, $16 of 4-byte lanes
+	WORD $0x4ea98463 // ADD V3, V3, V9 of 4-byte lanes
+	FMOVS 104(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	FMOVQ 60(R3), F6
+	WORD $0x4f86e062 // SDOT V2, V3, V6[0]
+	WORD $0x4ea98549 // ADD V9, V10, V9 of 4-byte lanes
+	WORD $0x4fa6e122 // SDOT V2, V9, V6[1]
+	WORD $0x6f3404e7 // USHR V7, V7, $12 of 4-byte lanes
+	WORD $0x6f380429 // USHR V9, V1, $8 of 4-byte lanes
 	WORD $0x4e371d29 // AND V9, V9, V23 of 4-byte lanes
-	WORD $0x4e381cc8 // AND V8, V6, V24 of 4-byte lanes
-	WORD $0x4ea91d08 // ORR V8, V8, V9 of 4-byte lanes
-	VMOV V8.S[0], R15
+	WORD $0x4e381cea // AND V10, V7, V24 of 4-byte lanes
+	WORD $0x4ea91d4a // ORR V10, V10, V9 of 4-byte lanes
+	VMOV V10.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V9.D[0]
-	VMOV V8.S[1], R15
+	VMOV V10.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V9.D[1]
-	VEXT $8, V8.B16, V8.B16, V8.B16
-	VMOV V8.S[0], R15
+	VEXT $8, V10.B16, V10.B16, V10.B16
+	VMOV V10.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V8.S[1], R15
+	VLD1 (R15), V7.D[0]
+	VMOV V10.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	WORD $0x4e861928 // UZP1 V8, V9, V6
-	WORD $0x4e865926 // UZP2 V6, V9, V6
-	WORD $0x4f245469 // SHL V9, V3, $4 of 4-byte lanes
-	WORD $0x4f210529 // SSHR V9, V9, $31 of 4-byte lanes
-	WORD $0x6e361d21 // EOR V1, V9, V22 of 4-byte lanes
-	WORD $0x6ea98429 // SUB V9, V1, V9 of 4-byte lanes
-	WORD $0x4ea98508 // ADD V8, V8, V9 of 4-byte lanes
-	FMOVS 108(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
-	FMOVQ 76(R3), F2
-	WORD $0x4f82e101 // SDOT V1, V8, V2[0]
-	WORD $0x4ea984c9 // ADD V9, V6, V9 of 4-byte lanes
-	WORD $0x4fa2e121 // SDOT V1, V9, V2[1]
-	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
-	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
-	WORD $0x4e381ca9 // AND V9, V5, V24 of 4-byte lanes
-	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
+	VLD1 (R15), V7.D[1]
+	WORD $0x4e87192a // UZP1 V10, V9, V7
+	WORD $0x4e875927 // UZP2 V7, V9, V7
+	WORD $0x4f285508 // SHL V8, V8, $8 of 4-byte lanes
+	WORD $0x4f210508 // SSHR V8, V8, $31 of 4-byte lanes
+	WORD $0x6e361d09 // EOR V9, V8, V22 of 4-byte lanes
+	WORD $0x6ea88528 // SUB V8, V9, V8 of 4-byte lanes
+	WORD $0x4ea8854a // ADD V10, V10, V8 of 4-byte lanes
+	WORD $0x4f86e942 // SDOT V2, V10, V6[2]
+	WORD $0x4ea884e8 // ADD V8, V7, V8 of 4-byte lanes
+	WORD $0x4fa6e902 // SDOT V2, V8, V6[3]
+	WORD $0x6f3b0406 // USHR V6, V0, $5 of 4-byte lanes
+	WORD $0x4e351cc8 // AND V8, V6, V21 of 4-byte lanes
+	WORD $0x4eb41d08 // ORR V8, V8, V20 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e24dd08 // FMUL V8, V8, V4 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
+	FMOVQ 512(R9), F2
+	FMOVQ 512(R9), F6
+	WORD $0x6f3004c7 // USHR V7, V6, $16 of 4-byte lanes
+	WORD $0x6f30042a // USHR V10, V1, $16 of 4-byte lanes
+	WORD $0x4e371d4a // AND V10, V10, V23 of 4-byte lanes
+	WORD $0x4e381ce9 // AND V9, V7, V24 of 4-byte lanes
+	WORD $0x4eaa1d29 // ORR V9, V9, V10 of 4-byte lanes
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V10.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V10.D[1]
+	VEXT $8, V9.B16, V9.B16, V9.B16
 	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V7.D[0]
 	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V7.D[1]
-	VEXT $8, V9.B16, V9.B16, V9.B16
-	VMOV V9.S[0], R15
+	WORD $0x4e871949 // UZP1 V9, V10, V7
+	WORD $0x4e875947 // UZP2 V7, V10, V7
+	WORD $0x4f24544a // SHL V10, V2, $4 of 4-byte lanes
+	WORD $0x4f21054a // SSHR V10, V10, $31 of 4-byte lanes
+	WORD $0x6e361d43 // EOR V3, V10, V22 of 4-byte lanes
+	WORD $0x6eaa846a // SUB V10, V3, V10 of 4-byte lanes
+	WORD $0x4eaa8529 // ADD V9, V9, V10 of 4-byte lanes
+	FMOVS 108(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
+	FMOVQ 76(R3), F5
+	WORD $0x4f85e123 // SDOT V3, V9, V5[0]
+	WORD $0x4eaa84ea // ADD V10, V7, V10 of 4-byte lanes
+	WORD $0x4fa5e143 // SDOT V3, V10, V5[1]
+	WORD $0x6f2c04c6 // USHR V6, V6, $20 of 4-byte lanes
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e381cca // AND V10, V6, V24 of 4-byte lanes
+	WORD $0x4ea11d4a // ORR V10, V10, V1 of 4-byte lanes
+	VMOV V10.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V9.S[1], R15
+	VLD1 (R15), V1.D[0]
+	VMOV V10.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e8518e9 // UZP1 V9, V7, V5
-	WORD $0x4e8558e5 // UZP2 V5, V7, V5
-	WORD $0x4f210463 // SSHR V3, V3, $31 of 4-byte lanes
-	WORD $0x6e361c67 // EOR V7, V3, V22 of 4-byte lanes
-	WORD $0x6ea384e3 // SUB V3, V7, V3 of 4-byte lanes
-	WORD $0x4ea38529 // ADD V9, V9, V3 of 4-byte lanes
-	WORD $0x4f82e921 // SDOT V1, V9, V2[2]
-	WORD $0x4ea384a3 // ADD V3, V5, V3 of 4-byte lanes
-	WORD $0x4fa2e861 // SDOT V1, V3, V2[3]
+	VLD1 (R15), V1.D[1]
+	VEXT $8, V10.B16, V10.B16, V10.B16
+	VMOV V10.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V10.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	WORD $0x4e86182a // UZP1 V10, V1, V6
+	WORD $0x4e865826 // UZP2 V6, V1, V6
+	WORD $0x4f210442 // SSHR V2, V2, $31 of 4-byte lanes
+	WORD $0x6e361c41 // EOR V1, V2, V22 of 4-byte lanes
+	WORD $0x6ea28422 // SUB V2, V1, V2 of 4-byte lanes
+	WORD $0x4ea2854a // ADD V10, V10, V2 of 4-byte lanes
+	WORD $0x4f85e943 // SDOT V3, V10, V5[2]
+	WORD $0x4ea284c2 // ADD V2, V6, V2 of 4-byte lanes
+	WORD $0x4fa5e843 // SDOT V3, V2, V5[3]
 	WORD $0x6f380400 // USHR V0, V0, $8 of 4-byte lanes
-	WORD $0x4e351c02 // AND V2, V0, V21 of 4-byte lanes
-	WORD $0x4eb41c42 // ORR V2, V2, V20 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
-	FMOVS 92(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
-	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	WORD $0x4e351c05 // AND V5, V0, V21 of 4-byte lanes
+	WORD $0x4eb41ca5 // ORR V5, V5, V20 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
+	WORD $0x4e24d504 // FADD V4, V8, V4 of 4-byte lanes
+	FMOVS 92(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -15010,28 +14932,238 @@ panel1:
 part1:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 768(R9), F2
-	FMOVQ 832(R9), F1
-	WORD $0x6f280444 // USHR V4, V2, $24 of 4-byte lanes
-	WORD $0x6f340440 // USHR V0, V2, $12 of 4-byte lanes
-	WORD $0x4e3c1c00 // AND V0, V0, V28 of 4-byte lanes
-	WORD $0x4e3d1c83 // AND V3, V4, V29 of 4-byte lanes
+	FMOVQ 768(R9), F8
+	FMOVQ 832(R9), F4
+	WORD $0x6f280503 // USHR V3, V8, $24 of 4-byte lanes
+	WORD $0x6f340505 // USHR V5, V8, $12 of 4-byte lanes
+	WORD $0x4e3c1ca5 // AND V5, V5, V28 of 4-byte lanes
+	WORD $0x4e3d1c60 // AND V0, V3, V29 of 4-byte lanes
+	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
+	WORD $0x6f3c0485 // USHR V5, V4, $4 of 4-byte lanes
+	WORD $0x4e3b1ca3 // AND V3, V5, V27 of 4-byte lanes
 	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
-	WORD $0x6f3c0420 // USHR V0, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c04 // AND V4, V0, V27 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x6f300421 // USHR V1, V1, $16 of 4-byte lanes
-	WORD $0x4e3a1c23 // AND V3, V1, V26 of 4-byte lanes
-	WORD $0x4ea41c63 // ORR V3, V3, V4 of 4-byte lanes
-	WORD $0x0e612863 // XTN V3, V3, V0 of 4-byte lanes
-	WORD $0x0e217863 // FCVTL V3, V3, V0 of 4-byte lanes
-	WORD $0x6e39dc63 // FMUL V3, V3, V25 of 4-byte lanes
-	FMOVQ 128(R9), F4
+	WORD $0x6f300484 // USHR V4, V4, $16 of 4-byte lanes
+	WORD $0x4e3a1c80 // AND V0, V4, V26 of 4-byte lanes
+	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
+	WORD $0x0e612800 // XTN V0, V0, V0 of 4-byte lanes
+	WORD $0x0e217800 // FCVTL V0, V0, V0 of 4-byte lanes
+	WORD $0x6e39dc00 // FMUL V0, V0, V25 of 4-byte lanes
+	FMOVQ 128(R9), F3
+	FMOVQ 576(R9), F4
+	FMOVQ 576(R9), F5
+	WORD $0x4f2854a2 // SHL V2, V5, $8 of 4-byte lanes
+	WORD $0x4e371c66 // AND V6, V3, V23 of 4-byte lanes
+	WORD $0x4e381c4a // AND V10, V2, V24 of 4-byte lanes
+	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
+	VMOV V10.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V10.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	VEXT $8, V10.B16, V10.B16, V10.B16
+	VMOV V10.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[0]
+	VMOV V10.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[1]
+	WORD $0x4e8218ca // UZP1 V10, V6, V2
+	WORD $0x4e8258c2 // UZP2 V2, V6, V2
+	WORD $0x4f3c5486 // SHL V6, V4, $28 of 4-byte lanes
+	WORD $0x4f2104c6 // SSHR V6, V6, $31 of 4-byte lanes
+	WORD $0x6e361cc1 // EOR V1, V6, V22 of 4-byte lanes
+	WORD $0x6ea68426 // SUB V6, V1, V6 of 4-byte lanes
+	WORD $0x4ea6854a // ADD V10, V10, V6 of 4-byte lanes
+	FMOVS 164(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
+	FMOVQ 120(R3), F7
+	WORD $0x4f87e141 // SDOT V1, V10, V7[0]
+	WORD $0x4ea68446 // ADD V6, V2, V6 of 4-byte lanes
+	WORD $0x4fa7e0c1 // SDOT V1, V6, V7[1]
+	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
+	WORD $0x6f380466 // USHR V6, V3, $8 of 4-byte lanes
+	WORD $0x4e371cc6 // AND V6, V6, V23 of 4-byte lanes
+	WORD $0x4e381ca2 // AND V2, V5, V24 of 4-byte lanes
+	WORD $0x4ea61c42 // ORR V2, V2, V6 of 4-byte lanes
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	VEXT $8, V2.B16, V2.B16, V2.B16
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[1]
+	WORD $0x4e8518c2 // UZP1 V2, V6, V5
+	WORD $0x4e8558c5 // UZP2 V5, V6, V5
+	WORD $0x4f385484 // SHL V4, V4, $24 of 4-byte lanes
+	WORD $0x4f210484 // SSHR V4, V4, $31 of 4-byte lanes
+	WORD $0x6e361c86 // EOR V6, V4, V22 of 4-byte lanes
+	WORD $0x6ea484c4 // SUB V4, V6, V4 of 4-byte lanes
+	WORD $0x4ea48442 // ADD V2, V2, V4 of 4-byte lanes
+	WORD $0x4f87e841 // SDOT V1, V2, V7[2]
+	WORD $0x4ea484a4 // ADD V4, V5, V4 of 4-byte lanes
+	WORD $0x4fa7e881 // SDOT V1, V4, V7[3]
+	WORD $0x6f310507 // USHR V7, V8, $15 of 4-byte lanes
+	WORD $0x4e351ce4 // AND V4, V7, V21 of 4-byte lanes
+	WORD $0x4eb41c84 // ORR V4, V4, V20 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc84 // FMUL V4, V4, V0 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
 	FMOVQ 576(R9), F1
-	FMOVQ 576(R9), F0
-	WORD $0x4f285405 // SHL V5, V0, $8 of 4-byte lanes
-	WORD $0x4e371c89 // AND V9, V4, V23 of 4-byte lanes
-	WORD $0x4e381ca7 // AND V7, V5, V24 of 4-byte lanes
+	FMOVQ 576(R9), F7
+	WORD $0x6f300465 // USHR V5, V3, $16 of 4-byte lanes
+	WORD $0x4e371ca5 // AND V5, V5, V23 of 4-byte lanes
+	WORD $0x4e381ce2 // AND V2, V7, V24 of 4-byte lanes
+	WORD $0x4ea51c42 // ORR V2, V2, V5 of 4-byte lanes
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[1]
+	VEXT $8, V2.B16, V2.B16, V2.B16
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	WORD $0x4e8618a2 // UZP1 V2, V5, V6
+	WORD $0x4e8658a6 // UZP2 V6, V5, V6
+	WORD $0x4f345425 // SHL V5, V1, $20 of 4-byte lanes
+	WORD $0x4f2104a5 // SSHR V5, V5, $31 of 4-byte lanes
+	WORD $0x6e361caa // EOR V10, V5, V22 of 4-byte lanes
+	WORD $0x6ea58545 // SUB V5, V10, V5 of 4-byte lanes
+	WORD $0x4ea58442 // ADD V2, V2, V5 of 4-byte lanes
+	FMOVS 168(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x4f24554a // SHL V10, V10, $4 of 4-byte lanes
+	FMOVQ 136(R3), F9
+	WORD $0x4f89e04a // SDOT V10, V2, V9[0]
+	WORD $0x4ea584c5 // ADD V5, V6, V5 of 4-byte lanes
+	WORD $0x4fa9e0aa // SDOT V10, V5, V9[1]
+	WORD $0x6f3c04e7 // USHR V7, V7, $4 of 4-byte lanes
+	WORD $0x6f280463 // USHR V3, V3, $24 of 4-byte lanes
+	WORD $0x4e381ce5 // AND V5, V7, V24 of 4-byte lanes
+	WORD $0x4ea31ca5 // ORR V5, V5, V3 of 4-byte lanes
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	VEXT $8, V5.B16, V5.B16, V5.B16
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[1]
+	WORD $0x4e871865 // UZP1 V5, V3, V7
+	WORD $0x4e875867 // UZP2 V7, V3, V7
+	WORD $0x4f305421 // SHL V1, V1, $16 of 4-byte lanes
+	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
+	WORD $0x6e361c23 // EOR V3, V1, V22 of 4-byte lanes
+	WORD $0x6ea18461 // SUB V1, V3, V1 of 4-byte lanes
+	WORD $0x4ea184a5 // ADD V5, V5, V1 of 4-byte lanes
+	WORD $0x4f89e8aa // SDOT V10, V5, V9[2]
+	WORD $0x4ea184e1 // ADD V1, V7, V1 of 4-byte lanes
+	WORD $0x4fa9e82a // SDOT V10, V1, V9[3]
+	WORD $0x6f2e0509 // USHR V9, V8, $18 of 4-byte lanes
+	WORD $0x4e351d21 // AND V1, V9, V21 of 4-byte lanes
+	WORD $0x4eb41c21 // ORR V1, V1, V20 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e21dd41 // FMUL V1, V10, V1 of 4-byte lanes
+	WORD $0x4e21d481 // FADD V1, V4, V1 of 4-byte lanes
+	FMOVS 152(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
+	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	FMOVQ 192(R9), F4
+	FMOVQ 576(R9), F1
+	FMOVQ 576(R9), F10
+	WORD $0x6f380549 // USHR V9, V10, $8 of 4-byte lanes
+	WORD $0x4e371c87 // AND V7, V4, V23 of 4-byte lanes
+	WORD $0x4e381d25 // AND V5, V9, V24 of 4-byte lanes
+	WORD $0x4ea71ca5 // ORR V5, V5, V7 of 4-byte lanes
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[1]
+	VEXT $8, V5.B16, V5.B16, V5.B16
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[1]
+	WORD $0x4e8918e5 // UZP1 V5, V7, V9
+	WORD $0x4e8958e9 // UZP2 V9, V7, V9
+	WORD $0x4f2c5427 // SHL V7, V1, $12 of 4-byte lanes
+	WORD $0x4f2104e7 // SSHR V7, V7, $31 of 4-byte lanes
+	WORD $0x6e361ce3 // EOR V3, V7, V22 of 4-byte lanes
+	WORD $0x6ea78467 // SUB V7, V3, V7 of 4-byte lanes
+	WORD $0x4ea784a5 // ADD V5, V5, V7 of 4-byte lanes
+	FMOVS 224(R3), F3
+	VDUP V3.S[0], V3.S4
+	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
+	FMOVQ 180(R3), F6
+	WORD $0x4f86e0a3 // SDOT V3, V5, V6[0]
+	WORD $0x4ea78527 // ADD V7, V9, V7 of 4-byte lanes
+	WORD $0x4fa6e0e3 // SDOT V3, V7, V6[1]
+	WORD $0x6f34054a // USHR V10, V10, $12 of 4-byte lanes
+	WORD $0x6f380487 // USHR V7, V4, $8 of 4-byte lanes
+	WORD $0x4e371ce7 // AND V7, V7, V23 of 4-byte lanes
+	WORD $0x4e381d49 // AND V9, V10, V24 of 4-byte lanes
+	WORD $0x4ea71d29 // ORR V9, V9, V7 of 4-byte lanes
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V7.D[1]
+	VEXT $8, V9.B16, V9.B16, V9.B16
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V10.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V10.D[1]
+	WORD $0x4e8a18e9 // UZP1 V9, V7, V10
+	WORD $0x4e8a58ea // UZP2 V10, V7, V10
+	WORD $0x4f285421 // SHL V1, V1, $8 of 4-byte lanes
+	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
+	WORD $0x6e361c27 // EOR V7, V1, V22 of 4-byte lanes
+	WORD $0x6ea184e1 // SUB V1, V7, V1 of 4-byte lanes
+	WORD $0x4ea18529 // ADD V9, V9, V1 of 4-byte lanes
+	WORD $0x4f86e923 // SDOT V3, V9, V6[2]
+	WORD $0x4ea18541 // ADD V1, V10, V1 of 4-byte lanes
+	WORD $0x4fa6e823 // SDOT V3, V1, V6[3]
+	WORD $0x6f2b0506 // USHR V6, V8, $21 of 4-byte lanes
+	WORD $0x4e351cc1 // AND V1, V6, V21 of 4-byte lanes
+	WORD $0x4eb41c21 // ORR V1, V1, V20 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e20dc21 // FMUL V1, V1, V0 of 4-byte lanes
+	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
+	WORD $0x6e21dc61 // FMUL V1, V3, V1 of 4-byte lanes
+	FMOVQ 576(R9), F3
+	FMOVQ 576(R9), F6
+	WORD $0x6f3004ca // USHR V10, V6, $16 of 4-byte lanes
+	WORD $0x6f300489 // USHR V9, V4, $16 of 4-byte lanes
+	WORD $0x4e371d29 // AND V9, V9, V23 of 4-byte lanes
+	WORD $0x4e381d47 // AND V7, V10, V24 of 4-byte lanes
 	WORD $0x4ea91ce7 // ORR V7, V7, V9 of 4-byte lanes
 	VMOV V7.S[0], R15
 	ADD R15<<3, R14, R15
@@ -15042,278 +15174,62 @@ part1:
 	VEXT $8, V7.B16, V7.B16, V7.B16
 	VMOV V7.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
+	VLD1 (R15), V10.D[0]
 	VMOV V7.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e851927 // UZP1 V7, V9, V5
-	WORD $0x4e855925 // UZP2 V5, V9, V5
-	WORD $0x4f3c5429 // SHL V9, V1, $28 of 4-byte lanes
+	VLD1 (R15), V10.D[1]
+	WORD $0x4e8a1927 // UZP1 V7, V9, V10
+	WORD $0x4e8a592a // UZP2 V10, V9, V10
+	WORD $0x4f245469 // SHL V9, V3, $4 of 4-byte lanes
 	WORD $0x4f210529 // SSHR V9, V9, $31 of 4-byte lanes
-	WORD $0x6e361d26 // EOR V6, V9, V22 of 4-byte lanes
-	WORD $0x6ea984c9 // SUB V9, V6, V9 of 4-byte lanes
+	WORD $0x6e361d25 // EOR V5, V9, V22 of 4-byte lanes
+	WORD $0x6ea984a9 // SUB V9, V5, V9 of 4-byte lanes
 	WORD $0x4ea984e7 // ADD V7, V7, V9 of 4-byte lanes
-	FMOVS 164(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x4f2454c6 // SHL V6, V6, $4 of 4-byte lanes
-	FMOVQ 120(R3), F8
-	WORD $0x4f88e0e6 // SDOT V6, V7, V8[0]
-	WORD $0x4ea984a9 // ADD V9, V5, V9 of 4-byte lanes
-	WORD $0x4fa8e126 // SDOT V6, V9, V8[1]
-	WORD $0x4f245400 // SHL V0, V0, $4 of 4-byte lanes
-	WORD $0x6f380489 // USHR V9, V4, $8 of 4-byte lanes
-	WORD $0x4e371d29 // AND V9, V9, V23 of 4-byte lanes
-	WORD $0x4e381c05 // AND V5, V0, V24 of 4-byte lanes
-	WORD $0x4ea91ca5 // ORR V5, V5, V9 of 4-byte lanes
-	VMOV V5.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[0]
-	VMOV V5.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[1]
-	VEXT $8, V5.B16, V5.B16, V5.B16
-	VMOV V5.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
-	VMOV V5.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	WORD $0x4e801925 // UZP1 V5, V9, V0
-	WORD $0x4e805920 // UZP2 V0, V9, V0
-	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
-	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
-	WORD $0x6e361c29 // EOR V9, V1, V22 of 4-byte lanes
-	WORD $0x6ea18521 // SUB V1, V9, V1 of 4-byte lanes
-	WORD $0x4ea184a5 // ADD V5, V5, V1 of 4-byte lanes
-	WORD $0x4f88e8a6 // SDOT V6, V5, V8[2]
-	WORD $0x4ea18401 // ADD V1, V0, V1 of 4-byte lanes
-	WORD $0x4fa8e826 // SDOT V6, V1, V8[3]
-	WORD $0x6f310448 // USHR V8, V2, $15 of 4-byte lanes
-	WORD $0x4e351d01 // AND V1, V8, V21 of 4-byte lanes
-	WORD $0x4eb41c21 // ORR V1, V1, V20 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e23dc21 // FMUL V1, V1, V3 of 4-byte lanes
-	FMOVS 152(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dc28 // FMUL V8, V1, V8 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e28dcc8 // FMUL V8, V6, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 576(R9), F8
-	FMOVQ 576(R9), F6
-	WORD $0x6f300481 // USHR V1, V4, $16 of 4-byte lanes
-	WORD $0x4e371c21 // AND V1, V1, V23 of 4-byte lanes
-	WORD $0x4e381cc0 // AND V0, V6, V24 of 4-byte lanes
-	WORD $0x4ea11c00 // ORR V0, V0, V1 of 4-byte lanes
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	VEXT $8, V0.B16, V0.B16, V0.B16
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e851820 // UZP1 V0, V1, V5
-	WORD $0x4e855825 // UZP2 V5, V1, V5
-	WORD $0x4f345501 // SHL V1, V8, $20 of 4-byte lanes
-	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
-	WORD $0x6e361c29 // EOR V9, V1, V22 of 4-byte lanes
-	WORD $0x6ea18521 // SUB V1, V9, V1 of 4-byte lanes
-	WORD $0x4ea18400 // ADD V0, V0, V1 of 4-byte lanes
-	FMOVS 168(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
-	FMOVQ 136(R3), F7
-	WORD $0x4f87e009 // SDOT V9, V0, V7[0]
-	WORD $0x4ea184a1 // ADD V1, V5, V1 of 4-byte lanes
-	WORD $0x4fa7e029 // SDOT V9, V1, V7[1]
-	WORD $0x6f3c04c6 // USHR V6, V6, $4 of 4-byte lanes
-	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
-	WORD $0x4e381cc1 // AND V1, V6, V24 of 4-byte lanes
-	WORD $0x4ea41c21 // ORR V1, V1, V4 of 4-byte lanes
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[1]
-	VEXT $8, V1.B16, V1.B16, V1.B16
-	VMOV V1.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V1.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	WORD $0x4e861881 // UZP1 V1, V4, V6
-	WORD $0x4e865886 // UZP2 V6, V4, V6
-	WORD $0x4f305508 // SHL V8, V8, $16 of 4-byte lanes
-	WORD $0x4f210508 // SSHR V8, V8, $31 of 4-byte lanes
-	WORD $0x6e361d04 // EOR V4, V8, V22 of 4-byte lanes
-	WORD $0x6ea88488 // SUB V8, V4, V8 of 4-byte lanes
-	WORD $0x4ea88421 // ADD V1, V1, V8 of 4-byte lanes
-	WORD $0x4f87e829 // SDOT V9, V1, V7[2]
-	WORD $0x4ea884c8 // ADD V8, V6, V8 of 4-byte lanes
-	WORD $0x4fa7e909 // SDOT V9, V8, V7[3]
-	WORD $0x6f2e0447 // USHR V7, V2, $18 of 4-byte lanes
-	WORD $0x4e351ce8 // AND V8, V7, V21 of 4-byte lanes
-	WORD $0x4eb41d08 // ORR V8, V8, V20 of 4-byte lanes
-	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e23dd08 // FMUL V8, V8, V3 of 4-byte lanes
-	FMOVS 152(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd07 // FMUL V7, V8, V7 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd27 // FMUL V7, V9, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVQ 192(R9), F7
-	FMOVQ 576(R9), F9
-	FMOVQ 576(R9), F8
-	WORD $0x6f380506 // USHR V6, V8, $8 of 4-byte lanes
-	WORD $0x4e371ce1 // AND V1, V7, V23 of 4-byte lanes
-	WORD $0x4e381cc4 // AND V4, V6, V24 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	VEXT $8, V4.B16, V4.B16, V4.B16
-	VMOV V4.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[0]
-	VMOV V4.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V6.D[1]
-	WORD $0x4e861824 // UZP1 V4, V1, V6
-	WORD $0x4e865826 // UZP2 V6, V1, V6
-	WORD $0x4f2c5521 // SHL V1, V9, $12 of 4-byte lanes
-	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
-	WORD $0x6e361c25 // EOR V5, V1, V22 of 4-byte lanes
-	WORD $0x6ea184a1 // SUB V1, V5, V1 of 4-byte lanes
-	WORD $0x4ea18484 // ADD V4, V4, V1 of 4-byte lanes
-	FMOVS 224(R3), F5
+	FMOVS 228(R3), F5
 	VDUP V5.S[0], V5.S4
 	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	FMOVQ 180(R3), F0
-	WORD $0x4f80e085 // SDOT V5, V4, V0[0]
-	WORD $0x4ea184c1 // ADD V1, V6, V1 of 4-byte lanes
-	WORD $0x4fa0e025 // SDOT V5, V1, V0[1]
-	WORD $0x6f340508 // USHR V8, V8, $12 of 4-byte lanes
-	WORD $0x6f3804e1 // USHR V1, V7, $8 of 4-byte lanes
-	WORD $0x4e371c21 // AND V1, V1, V23 of 4-byte lanes
-	WORD $0x4e381d06 // AND V6, V8, V24 of 4-byte lanes
-	WORD $0x4ea11cc6 // ORR V6, V6, V1 of 4-byte lanes
-	VMOV V6.S[0], R15
+	FMOVQ 196(R3), F2
+	WORD $0x4f82e0e5 // SDOT V5, V7, V2[0]
+	WORD $0x4ea98549 // ADD V9, V10, V9 of 4-byte lanes
+	WORD $0x4fa2e125 // SDOT V5, V9, V2[1]
+	WORD $0x6f2c04c6 // USHR V6, V6, $20 of 4-byte lanes
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e381cc9 // AND V9, V6, V24 of 4-byte lanes
+	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
+	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V6.S[1], R15
+	VLD1 (R15), V4.D[0]
+	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	VEXT $8, V6.B16, V6.B16, V6.B16
-	VMOV V6.S[0], R15
+	VLD1 (R15), V4.D[1]
+	VEXT $8, V9.B16, V9.B16, V9.B16
+	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V6.S[1], R15
+	VLD1 (R15), V6.D[0]
+	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	WORD $0x4e881826 // UZP1 V6, V1, V8
-	WORD $0x4e885828 // UZP2 V8, V1, V8
-	WORD $0x4f285529 // SHL V9, V9, $8 of 4-byte lanes
-	WORD $0x4f210529 // SSHR V9, V9, $31 of 4-byte lanes
-	WORD $0x6e361d21 // EOR V1, V9, V22 of 4-byte lanes
-	WORD $0x6ea98429 // SUB V9, V1, V9 of 4-byte lanes
-	WORD $0x4ea984c6 // ADD V6, V6, V9 of 4-byte lanes
-	WORD $0x4f80e8c5 // SDOT V5, V6, V0[2]
-	WORD $0x4ea98509 // ADD V9, V8, V9 of 4-byte lanes
-	WORD $0x4fa0e925 // SDOT V5, V9, V0[3]
-	WORD $0x6f2b0440 // USHR V0, V2, $21 of 4-byte lanes
-	WORD $0x4e351c09 // AND V9, V0, V21 of 4-byte lanes
-	WORD $0x4eb41d29 // ORR V9, V9, V20 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e23dd29 // FMUL V9, V9, V3 of 4-byte lanes
-	FMOVS 212(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dd20 // FMUL V0, V9, V0 of 4-byte lanes
+	VLD1 (R15), V6.D[1]
+	WORD $0x4e861889 // UZP1 V9, V4, V6
+	WORD $0x4e865886 // UZP2 V6, V4, V6
+	WORD $0x4f210463 // SSHR V3, V3, $31 of 4-byte lanes
+	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
+	WORD $0x6ea38483 // SUB V3, V4, V3 of 4-byte lanes
+	WORD $0x4ea38529 // ADD V9, V9, V3 of 4-byte lanes
+	WORD $0x4f82e925 // SDOT V5, V9, V2[2]
+	WORD $0x4ea384c3 // ADD V3, V6, V3 of 4-byte lanes
+	WORD $0x4fa2e865 // SDOT V5, V3, V2[3]
+	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
+	WORD $0x4e351d02 // AND V2, V8, V21 of 4-byte lanes
+	WORD $0x4eb41c42 // ORR V2, V2, V20 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e20dc40 // FMUL V0, V2, V0 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
 	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
-	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
-	FMOVQ 576(R9), F0
-	FMOVQ 576(R9), F5
-	WORD $0x6f3004a9 // USHR V9, V5, $16 of 4-byte lanes
-	WORD $0x6f3004e8 // USHR V8, V7, $16 of 4-byte lanes
-	WORD $0x4e371d08 // AND V8, V8, V23 of 4-byte lanes
-	WORD $0x4e381d26 // AND V6, V9, V24 of 4-byte lanes
-	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
-	VMOV V6.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V6.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	VEXT $8, V6.B16, V6.B16, V6.B16
-	VMOV V6.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[0]
-	VMOV V6.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[1]
-	WORD $0x4e891906 // UZP1 V6, V8, V9
-	WORD $0x4e895909 // UZP2 V9, V8, V9
-	WORD $0x4f245408 // SHL V8, V0, $4 of 4-byte lanes
-	WORD $0x4f210508 // SSHR V8, V8, $31 of 4-byte lanes
-	WORD $0x6e361d01 // EOR V1, V8, V22 of 4-byte lanes
-	WORD $0x6ea88428 // SUB V8, V1, V8 of 4-byte lanes
-	WORD $0x4ea884c6 // ADD V6, V6, V8 of 4-byte lanes
-	FMOVS 228(R3), F1
+	WORD $0x4e20d420 // FADD V0, V1, V0 of 4-byte lanes
+	FMOVS 212(R3), F1
 	VDUP V1.S[0], V1.S4
-	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
-	FMOVQ 196(R3), F4
-	WORD $0x4f84e0c1 // SDOT V1, V6, V4[0]
-	WORD $0x4ea88528 // ADD V8, V9, V8 of 4-byte lanes
-	WORD $0x4fa4e101 // SDOT V1, V8, V4[1]
-	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
-	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
-	WORD $0x4e381ca8 // AND V8, V5, V24 of 4-byte lanes
-	WORD $0x4ea71d08 // ORR V8, V8, V7 of 4-byte lanes
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V7.D[1]
-	VEXT $8, V8.B16, V8.B16, V8.B16
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e8518e8 // UZP1 V8, V7, V5
-	WORD $0x4e8558e5 // UZP2 V5, V7, V5
-	WORD $0x4f210400 // SSHR V0, V0, $31 of 4-byte lanes
-	WORD $0x6e361c07 // EOR V7, V0, V22 of 4-byte lanes
-	WORD $0x6ea084e0 // SUB V0, V7, V0 of 4-byte lanes
-	WORD $0x4ea08508 // ADD V8, V8, V0 of 4-byte lanes
-	WORD $0x4f84e901 // SDOT V1, V8, V4[2]
-	WORD $0x4ea084a0 // ADD V0, V5, V0 of 4-byte lanes
-	WORD $0x4fa4e801 // SDOT V1, V0, V4[3]
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e351c44 // AND V4, V2, V21 of 4-byte lanes
-	WORD $0x4eb41c84 // ORR V4, V4, V20 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
-	FMOVS 212(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
-	WORD $0x4e24d7de // FADD V30, V30, V4 of 4-byte lanes
+	WORD $0x6e21dc01 // FMUL V1, V0, V1 of 4-byte lanes
+	WORD $0x4e21d7de // FADD V30, V30, V1 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -15339,312 +15255,306 @@ panel2:
 part2:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 768(R9), F4
-	FMOVQ 832(R9), F1
-	WORD $0x6f280483 // USHR V3, V4, $24 of 4-byte lanes
-	WORD $0x6f340484 // USHR V4, V4, $12 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e3d1c62 // AND V2, V3, V29 of 4-byte lanes
-	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
-	WORD $0x6f3c0424 // USHR V4, V1, $4 of 4-byte lanes
-	WORD $0x4e3b1c83 // AND V3, V4, V27 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x6f300422 // USHR V2, V1, $16 of 4-byte lanes
-	WORD $0x4e3a1c44 // AND V4, V2, V26 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x0e612884 // XTN V4, V4, V0 of 4-byte lanes
-	WORD $0x0e217884 // FCVTL V4, V4, V0 of 4-byte lanes
-	WORD $0x6e39dc84 // FMUL V4, V4, V25 of 4-byte lanes
-	FMOVQ 256(R9), F3
+	FMOVQ 768(R9), F1
+	FMOVQ 832(R9), F0
+	WORD $0x6f280425 // USHR V5, V1, $24 of 4-byte lanes
+	WORD $0x6f340421 // USHR V1, V1, $12 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e3d1ca2 // AND V2, V5, V29 of 4-byte lanes
+	WORD $0x4ea11c42 // ORR V2, V2, V1 of 4-byte lanes
+	WORD $0x6f3c0401 // USHR V1, V0, $4 of 4-byte lanes
+	WORD $0x4e3b1c25 // AND V5, V1, V27 of 4-byte lanes
+	WORD $0x4ea21ca5 // ORR V5, V5, V2 of 4-byte lanes
+	WORD $0x6f300402 // USHR V2, V0, $16 of 4-byte lanes
+	WORD $0x4e3a1c41 // AND V1, V2, V26 of 4-byte lanes
+	WORD $0x4ea51c21 // ORR V1, V1, V5 of 4-byte lanes
+	WORD $0x0e612821 // XTN V1, V1, V0 of 4-byte lanes
+	WORD $0x0e217821 // FCVTL V1, V1, V0 of 4-byte lanes
+	WORD $0x6e39dc21 // FMUL V1, V1, V25 of 4-byte lanes
+	FMOVQ 256(R9), F5
 	FMOVQ 640(R9), F2
-	FMOVQ 640(R9), F0
-	WORD $0x4f285405 // SHL V5, V0, $8 of 4-byte lanes
-	WORD $0x4e371c68 // AND V8, V3, V23 of 4-byte lanes
-	WORD $0x4e381ca7 // AND V7, V5, V24 of 4-byte lanes
-	WORD $0x4ea81ce7 // ORR V7, V7, V8 of 4-byte lanes
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	VEXT $8, V7.B16, V7.B16, V7.B16
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e851907 // UZP1 V7, V8, V5
-	WORD $0x4e855905 // UZP2 V5, V8, V5
-	WORD $0x4f3c5448 // SHL V8, V2, $28 of 4-byte lanes
-	WORD $0x4f210508 // SSHR V8, V8, $31 of 4-byte lanes
-	WORD $0x6e361d09 // EOR V9, V8, V22 of 4-byte lanes
-	WORD $0x6ea88528 // SUB V8, V9, V8 of 4-byte lanes
-	WORD $0x4ea884e7 // ADD V7, V7, V8 of 4-byte lanes
-	FMOVS 284(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
-	FMOVQ 240(R3), F6
-	WORD $0x4f86e0e9 // SDOT V9, V7, V6[0]
-	WORD $0x4ea884a8 // ADD V8, V5, V8 of 4-byte lanes
-	WORD $0x4fa6e109 // SDOT V9, V8, V6[1]
-	WORD $0x4f245400 // SHL V0, V0, $4 of 4-byte lanes
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	WORD $0x4e371c63 // AND V3, V3, V23 of 4-byte lanes
-	WORD $0x4e381c08 // AND V8, V0, V24 of 4-byte lanes
-	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	VEXT $8, V8.B16, V8.B16, V8.B16
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	WORD $0x4e801868 // UZP1 V8, V3, V0
-	WORD $0x4e805860 // UZP2 V0, V3, V0
-	WORD $0x4f385442 // SHL V2, V2, $24 of 4-byte lanes
-	WORD $0x4f210442 // SSHR V2, V2, $31 of 4-byte lanes
-	WORD $0x6e361c43 // EOR V3, V2, V22 of 4-byte lanes
-	WORD $0x6ea28462 // SUB V2, V3, V2 of 4-byte lanes
-	WORD $0x4ea28508 // ADD V8, V8, V2 of 4-byte lanes
-	WORD $0x4f86e909 // SDOT V9, V8, V6[2]
-	WORD $0x4ea28402 // ADD V2, V0, V2 of 4-byte lanes
-	WORD $0x4fa6e849 // SDOT V9, V2, V6[3]
-	WORD $0x4f215426 // SHL V6, V1, $1 of 4-byte lanes
-	WORD $0x4e351cc2 // AND V2, V6, V21 of 4-byte lanes
-	WORD $0x4eb41c42 // ORR V2, V2, V20 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e24dc42 // FMUL V2, V2, V4 of 4-byte lanes
-	FMOVS 272(R3), F6
-	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dc46 // FMUL V6, V2, V6 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e26dd26 // FMUL V6, V9, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
-	FMOVQ 256(R9), F6
-	FMOVQ 640(R9), F9
-	FMOVQ 640(R9), F2
-	WORD $0x6f3004c0 // USHR V0, V6, $16 of 4-byte lanes
-	WORD $0x4e371c00 // AND V0, V0, V23 of 4-byte lanes
-	WORD $0x4e381c48 // AND V8, V2, V24 of 4-byte lanes
-	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	VEXT $8, V8.B16, V8.B16, V8.B16
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	WORD $0x4e831808 // UZP1 V8, V0, V3
-	WORD $0x4e835803 // UZP2 V3, V0, V3
-	WORD $0x4f345520 // SHL V0, V9, $20 of 4-byte lanes
-	WORD $0x4f210400 // SSHR V0, V0, $31 of 4-byte lanes
-	WORD $0x6e361c05 // EOR V5, V0, V22 of 4-byte lanes
-	WORD $0x6ea084a0 // SUB V0, V5, V0 of 4-byte lanes
-	WORD $0x4ea08508 // ADD V8, V8, V0 of 4-byte lanes
-	FMOVS 288(R3), F5
-	VDUP V5.S[0], V5.S4
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	FMOVQ 256(R3), F7
-	WORD $0x4f87e105 // SDOT V5, V8, V7[0]
-	WORD $0x4ea08460 // ADD V0, V3, V0 of 4-byte lanes
-	WORD $0x4fa7e005 // SDOT V5, V0, V7[1]
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x6f2804c6 // USHR V6, V6, $24 of 4-byte lanes
-	WORD $0x4e381c40 // AND V0, V2, V24 of 4-byte lanes
-	WORD $0x4ea61c00 // ORR V0, V0, V6 of 4-byte lanes
-	VMOV V0.S[0], R15
+	FMOVQ 640(R9), F8
+	WORD $0x4f285503 // SHL V3, V8, $8 of 4-byte lanes
+	WORD $0x4e371ca6 // AND V6, V5, V23 of 4-byte lanes
+	WORD $0x4e381c69 // AND V9, V3, V24 of 4-byte lanes
+	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
+	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V6.D[0]
-	VMOV V0.S[1], R15
+	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V6.D[1]
-	VEXT $8, V0.B16, V0.B16, V0.B16
-	VMOV V0.S[0], R15
+	VEXT $8, V9.B16, V9.B16, V9.B16
+	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
-	VMOV V0.S[1], R15
+	VLD1 (R15), V3.D[0]
+	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	WORD $0x4e8218c0 // UZP1 V0, V6, V2
-	WORD $0x4e8258c2 // UZP2 V2, V6, V2
-	WORD $0x4f305529 // SHL V9, V9, $16 of 4-byte lanes
-	WORD $0x4f210529 // SSHR V9, V9, $31 of 4-byte lanes
-	WORD $0x6e361d26 // EOR V6, V9, V22 of 4-byte lanes
-	WORD $0x6ea984c9 // SUB V9, V6, V9 of 4-byte lanes
-	WORD $0x4ea98400 // ADD V0, V0, V9 of 4-byte lanes
-	WORD $0x4f87e805 // SDOT V5, V0, V7[2]
-	WORD $0x4ea98449 // ADD V9, V2, V9 of 4-byte lanes
-	WORD $0x4fa7e925 // SDOT V5, V9, V7[3]
-	WORD $0x6f3e0427 // USHR V7, V1, $2 of 4-byte lanes
-	WORD $0x4e351ce9 // AND V9, V7, V21 of 4-byte lanes
-	WORD $0x4eb41d29 // ORR V9, V9, V20 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e24dd29 // FMUL V9, V9, V4 of 4-byte lanes
-	FMOVS 272(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dd27 // FMUL V7, V9, V7 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e27dca7 // FMUL V7, V5, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVQ 320(R9), F7
-	FMOVQ 640(R9), F5
-	FMOVQ 640(R9), F9
-	WORD $0x6f380522 // USHR V2, V9, $8 of 4-byte lanes
-	WORD $0x4e371ce0 // AND V0, V7, V23 of 4-byte lanes
-	WORD $0x4e381c46 // AND V6, V2, V24 of 4-byte lanes
-	WORD $0x4ea01cc6 // ORR V6, V6, V0 of 4-byte lanes
+	VLD1 (R15), V3.D[1]
+	WORD $0x4e8318c9 // UZP1 V9, V6, V3
+	WORD $0x4e8358c3 // UZP2 V3, V6, V3
+	WORD $0x4f3c5446 // SHL V6, V2, $28 of 4-byte lanes
+	WORD $0x4f2104c6 // SSHR V6, V6, $31 of 4-byte lanes
+	WORD $0x6e361cc4 // EOR V4, V6, V22 of 4-byte lanes
+	WORD $0x6ea68486 // SUB V6, V4, V6 of 4-byte lanes
+	WORD $0x4ea68529 // ADD V9, V9, V6 of 4-byte lanes
+	FMOVS 284(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
+	FMOVQ 240(R3), F10
+	WORD $0x4f8ae124 // SDOT V4, V9, V10[0]
+	WORD $0x4ea68466 // ADD V6, V3, V6 of 4-byte lanes
+	WORD $0x4faae0c4 // SDOT V4, V6, V10[1]
+	WORD $0x4f245508 // SHL V8, V8, $4 of 4-byte lanes
+	WORD $0x6f3804a5 // USHR V5, V5, $8 of 4-byte lanes
+	WORD $0x4e371ca5 // AND V5, V5, V23 of 4-byte lanes
+	WORD $0x4e381d06 // AND V6, V8, V24 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
 	VMOV V6.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
+	VLD1 (R15), V5.D[0]
 	VMOV V6.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
+	VLD1 (R15), V5.D[1]
 	VEXT $8, V6.B16, V6.B16, V6.B16
 	VMOV V6.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[0]
+	VLD1 (R15), V8.D[0]
 	VMOV V6.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V2.D[1]
-	WORD $0x4e821806 // UZP1 V6, V0, V2
-	WORD $0x4e825802 // UZP2 V2, V0, V2
-	WORD $0x4f2c54a0 // SHL V0, V5, $12 of 4-byte lanes
-	WORD $0x4f210400 // SSHR V0, V0, $31 of 4-byte lanes
-	WORD $0x6e361c03 // EOR V3, V0, V22 of 4-byte lanes
-	WORD $0x6ea08460 // SUB V0, V3, V0 of 4-byte lanes
-	WORD $0x4ea084c6 // ADD V6, V6, V0 of 4-byte lanes
-	FMOVS 344(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
-	FMOVQ 300(R3), F8
-	WORD $0x4f88e0c3 // SDOT V3, V6, V8[0]
-	WORD $0x4ea08440 // ADD V0, V2, V0 of 4-byte lanes
-	WORD $0x4fa8e003 // SDOT V3, V0, V8[1]
-	WORD $0x6f340529 // USHR V9, V9, $12 of 4-byte lanes
-	WORD $0x6f3804e7 // USHR V7, V7, $8 of 4-byte lanes
-	WORD $0x4e371ce7 // AND V7, V7, V23 of 4-byte lanes
-	WORD $0x4e381d20 // AND V0, V9, V24 of 4-byte lanes
-	WORD $0x4ea71c00 // ORR V0, V0, V7 of 4-byte lanes
-	VMOV V0.S[0], R15
+	VLD1 (R15), V8.D[1]
+	WORD $0x4e8818a6 // UZP1 V6, V5, V8
+	WORD $0x4e8858a8 // UZP2 V8, V5, V8
+	WORD $0x4f385442 // SHL V2, V2, $24 of 4-byte lanes
+	WORD $0x4f210442 // SSHR V2, V2, $31 of 4-byte lanes
+	WORD $0x6e361c45 // EOR V5, V2, V22 of 4-byte lanes
+	WORD $0x6ea284a2 // SUB V2, V5, V2 of 4-byte lanes
+	WORD $0x4ea284c6 // ADD V6, V6, V2 of 4-byte lanes
+	WORD $0x4f8ae8c4 // SDOT V4, V6, V10[2]
+	WORD $0x4ea28502 // ADD V2, V8, V2 of 4-byte lanes
+	WORD $0x4faae844 // SDOT V4, V2, V10[3]
+	WORD $0x4f21540a // SHL V10, V0, $1 of 4-byte lanes
+	WORD $0x4e351d42 // AND V2, V10, V21 of 4-byte lanes
+	WORD $0x4eb41c42 // ORR V2, V2, V20 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e21dc42 // FMUL V2, V2, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
+	FMOVQ 256(R9), F4
+	FMOVQ 640(R9), F10
+	FMOVQ 640(R9), F8
+	WORD $0x6f300486 // USHR V6, V4, $16 of 4-byte lanes
+	WORD $0x4e371cc6 // AND V6, V6, V23 of 4-byte lanes
+	WORD $0x4e381d05 // AND V5, V8, V24 of 4-byte lanes
+	WORD $0x4ea61ca5 // ORR V5, V5, V6 of 4-byte lanes
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	VEXT $8, V5.B16, V5.B16, V5.B16
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	WORD $0x4e8318c5 // UZP1 V5, V6, V3
+	WORD $0x4e8358c3 // UZP2 V3, V6, V3
+	WORD $0x4f345546 // SHL V6, V10, $20 of 4-byte lanes
+	WORD $0x4f2104c6 // SSHR V6, V6, $31 of 4-byte lanes
+	WORD $0x6e361cc9 // EOR V9, V6, V22 of 4-byte lanes
+	WORD $0x6ea68526 // SUB V6, V9, V6 of 4-byte lanes
+	WORD $0x4ea684a5 // ADD V5, V5, V6 of 4-byte lanes
+	FMOVS 288(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
+	FMOVQ 256(R3), F7
+	WORD $0x4f87e0a9 // SDOT V9, V5, V7[0]
+	WORD $0x4ea68466 // ADD V6, V3, V6 of 4-byte lanes
+	WORD $0x4fa7e0c9 // SDOT V9, V6, V7[1]
+	WORD $0x6f3c0508 // USHR V8, V8, $4 of 4-byte lanes
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e381d06 // AND V6, V8, V24 of 4-byte lanes
+	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
+	VMOV V6.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[0]
+	VMOV V6.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[1]
+	VEXT $8, V6.B16, V6.B16, V6.B16
+	VMOV V6.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V6.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	WORD $0x4e881886 // UZP1 V6, V4, V8
+	WORD $0x4e885888 // UZP2 V8, V4, V8
+	WORD $0x4f30554a // SHL V10, V10, $16 of 4-byte lanes
+	WORD $0x4f21054a // SSHR V10, V10, $31 of 4-byte lanes
+	WORD $0x6e361d44 // EOR V4, V10, V22 of 4-byte lanes
+	WORD $0x6eaa848a // SUB V10, V4, V10 of 4-byte lanes
+	WORD $0x4eaa84c6 // ADD V6, V6, V10 of 4-byte lanes
+	WORD $0x4f87e8c9 // SDOT V9, V6, V7[2]
+	WORD $0x4eaa850a // ADD V10, V8, V10 of 4-byte lanes
+	WORD $0x4fa7e949 // SDOT V9, V10, V7[3]
+	WORD $0x6f3e0407 // USHR V7, V0, $2 of 4-byte lanes
+	WORD $0x4e351cea // AND V10, V7, V21 of 4-byte lanes
+	WORD $0x4eb41d4a // ORR V10, V10, V20 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e21dd4a // FMUL V10, V10, V1 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e2add2a // FMUL V10, V9, V10 of 4-byte lanes
+	WORD $0x4e2ad44a // FADD V10, V2, V10 of 4-byte lanes
+	FMOVS 272(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dd42 // FMUL V2, V10, V2 of 4-byte lanes
+	WORD $0x4e22d7de // FADD V30, V30, V2 of 4-byte lanes
+	FMOVQ 320(R9), F2
+	FMOVQ 640(R9), F10
+	FMOVQ 640(R9), F9
+	WORD $0x6f380527 // USHR V7, V9, $8 of 4-byte lanes
+	WORD $0x4e371c48 // AND V8, V2, V23 of 4-byte lanes
+	WORD $0x4e381ce6 // AND V6, V7, V24 of 4-byte lanes
+	WORD $0x4ea81cc6 // ORR V6, V6, V8 of 4-byte lanes
+	VMOV V6.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[0]
+	VMOV V6.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V8.D[1]
+	VEXT $8, V6.B16, V6.B16, V6.B16
+	VMOV V6.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V7.D[0]
-	VMOV V0.S[1], R15
+	VMOV V6.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V7.D[1]
-	VEXT $8, V0.B16, V0.B16, V0.B16
-	VMOV V0.S[0], R15
+	WORD $0x4e871906 // UZP1 V6, V8, V7
+	WORD $0x4e875907 // UZP2 V7, V8, V7
+	WORD $0x4f2c5548 // SHL V8, V10, $12 of 4-byte lanes
+	WORD $0x4f210508 // SSHR V8, V8, $31 of 4-byte lanes
+	WORD $0x6e361d04 // EOR V4, V8, V22 of 4-byte lanes
+	WORD $0x6ea88488 // SUB V8, V4, V8 of 4-byte lanes
+	WORD $0x4ea884c6 // ADD V6, V6, V8 of 4-byte lanes
+	FMOVS 344(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
+	FMOVQ 300(R3), F3
+	WORD $0x4f83e0c4 // SDOT V4, V6, V3[0]
+	WORD $0x4ea884e8 // ADD V8, V7, V8 of 4-byte lanes
+	WORD $0x4fa3e104 // SDOT V4, V8, V3[1]
+	WORD $0x6f340529 // USHR V9, V9, $12 of 4-byte lanes
+	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
+	WORD $0x4e371c42 // AND V2, V2, V23 of 4-byte lanes
+	WORD $0x4e381d28 // AND V8, V9, V24 of 4-byte lanes
+	WORD $0x4ea21d08 // ORR V8, V8, V2 of 4-byte lanes
+	VMOV V8.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[0]
+	VMOV V8.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[1]
+	VEXT $8, V8.B16, V8.B16, V8.B16
+	VMOV V8.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V9.D[0]
-	VMOV V0.S[1], R15
+	VMOV V8.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V9.D[1]
-	WORD $0x4e8918e0 // UZP1 V0, V7, V9
-	WORD $0x4e8958e9 // UZP2 V9, V7, V9
-	WORD $0x4f2854a5 // SHL V5, V5, $8 of 4-byte lanes
-	WORD $0x4f2104a5 // SSHR V5, V5, $31 of 4-byte lanes
-	WORD $0x6e361ca7 // EOR V7, V5, V22 of 4-byte lanes
-	WORD $0x6ea584e5 // SUB V5, V7, V5 of 4-byte lanes
-	WORD $0x4ea58400 // ADD V0, V0, V5 of 4-byte lanes
-	WORD $0x4f88e803 // SDOT V3, V0, V8[2]
-	WORD $0x4ea58525 // ADD V5, V9, V5 of 4-byte lanes
-	WORD $0x4fa8e8a3 // SDOT V3, V5, V8[3]
-	WORD $0x6f3b0428 // USHR V8, V1, $5 of 4-byte lanes
-	WORD $0x4e351d05 // AND V5, V8, V21 of 4-byte lanes
-	WORD $0x4eb41ca5 // ORR V5, V5, V20 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e24dca5 // FMUL V5, V5, V4 of 4-byte lanes
-	FMOVS 332(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
-	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e28dc68 // FMUL V8, V3, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 320(R9), F8
+	WORD $0x4e891848 // UZP1 V8, V2, V9
+	WORD $0x4e895849 // UZP2 V9, V2, V9
+	WORD $0x4f28554a // SHL V10, V10, $8 of 4-byte lanes
+	WORD $0x4f21054a // SSHR V10, V10, $31 of 4-byte lanes
+	WORD $0x6e361d42 // EOR V2, V10, V22 of 4-byte lanes
+	WORD $0x6eaa844a // SUB V10, V2, V10 of 4-byte lanes
+	WORD $0x4eaa8508 // ADD V8, V8, V10 of 4-byte lanes
+	WORD $0x4f83e904 // SDOT V4, V8, V3[2]
+	WORD $0x4eaa852a // ADD V10, V9, V10 of 4-byte lanes
+	WORD $0x4fa3e944 // SDOT V4, V10, V3[3]
+	WORD $0x6f3b0403 // USHR V3, V0, $5 of 4-byte lanes
+	WORD $0x4e351c6a // AND V10, V3, V21 of 4-byte lanes
+	WORD $0x4eb41d4a // ORR V10, V10, V20 of 4-byte lanes
+	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
+	WORD $0x6e21dd4a // FMUL V10, V10, V1 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e2adc8a // FMUL V10, V4, V10 of 4-byte lanes
+	FMOVQ 320(R9), F4
 	FMOVQ 640(R9), F3
-	FMOVQ 640(R9), F5
-	WORD $0x6f3004a9 // USHR V9, V5, $16 of 4-byte lanes
-	WORD $0x6f300500 // USHR V0, V8, $16 of 4-byte lanes
-	WORD $0x4e371c00 // AND V0, V0, V23 of 4-byte lanes
-	WORD $0x4e381d27 // AND V7, V9, V24 of 4-byte lanes
-	WORD $0x4ea01ce7 // ORR V7, V7, V0 of 4-byte lanes
+	FMOVQ 640(R9), F9
+	WORD $0x6f300528 // USHR V8, V9, $16 of 4-byte lanes
+	WORD $0x6f300482 // USHR V2, V4, $16 of 4-byte lanes
+	WORD $0x4e371c42 // AND V2, V2, V23 of 4-byte lanes
+	WORD $0x4e381d07 // AND V7, V8, V24 of 4-byte lanes
+	WORD $0x4ea21ce7 // ORR V7, V7, V2 of 4-byte lanes
 	VMOV V7.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
+	VLD1 (R15), V2.D[0]
 	VMOV V7.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
+	VLD1 (R15), V2.D[1]
 	VEXT $8, V7.B16, V7.B16, V7.B16
 	VMOV V7.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[0]
+	VLD1 (R15), V8.D[0]
 	VMOV V7.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[1]
-	WORD $0x4e891807 // UZP1 V7, V0, V9
-	WORD $0x4e895809 // UZP2 V9, V0, V9
-	WORD $0x4f245460 // SHL V0, V3, $4 of 4-byte lanes
-	WORD $0x4f210400 // SSHR V0, V0, $31 of 4-byte lanes
-	WORD $0x6e361c02 // EOR V2, V0, V22 of 4-byte lanes
-	WORD $0x6ea08440 // SUB V0, V2, V0 of 4-byte lanes
-	WORD $0x4ea084e7 // ADD V7, V7, V0 of 4-byte lanes
-	FMOVS 348(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
-	FMOVQ 316(R3), F6
-	WORD $0x4f86e0e2 // SDOT V2, V7, V6[0]
-	WORD $0x4ea08520 // ADD V0, V9, V0 of 4-byte lanes
-	WORD $0x4fa6e002 // SDOT V2, V0, V6[1]
-	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
-	WORD $0x6f280508 // USHR V8, V8, $24 of 4-byte lanes
-	WORD $0x4e381ca0 // AND V0, V5, V24 of 4-byte lanes
-	WORD $0x4ea81c00 // ORR V0, V0, V8 of 4-byte lanes
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
 	VLD1 (R15), V8.D[1]
-	VEXT $8, V0.B16, V0.B16, V0.B16
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e851900 // UZP1 V0, V8, V5
-	WORD $0x4e855905 // UZP2 V5, V8, V5
-	WORD $0x4f210463 // SSHR V3, V3, $31 of 4-byte lanes
-	WORD $0x6e361c68 // EOR V8, V3, V22 of 4-byte lanes
-	WORD $0x6ea38503 // SUB V3, V8, V3 of 4-byte lanes
-	WORD $0x4ea38400 // ADD V0, V0, V3 of 4-byte lanes
-	WORD $0x4f86e802 // SDOT V2, V0, V6[2]
-	WORD $0x4ea384a3 // ADD V3, V5, V3 of 4-byte lanes
-	WORD $0x4fa6e862 // SDOT V2, V3, V6[3]
-	WORD $0x6f380421 // USHR V1, V1, $8 of 4-byte lanes
-	WORD $0x4e351c26 // AND V6, V1, V21 of 4-byte lanes
-	WORD $0x4eb41cc6 // ORR V6, V6, V20 of 4-byte lanes
-	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e24dcc4 // FMUL V4, V6, V4 of 4-byte lanes
-	FMOVS 332(R3), F6
+	WORD $0x4e881847 // UZP1 V7, V2, V8
+	WORD $0x4e885848 // UZP2 V8, V2, V8
+	WORD $0x4f245462 // SHL V2, V3, $4 of 4-byte lanes
+	WORD $0x4f210442 // SSHR V2, V2, $31 of 4-byte lanes
+	WORD $0x6e361c46 // EOR V6, V2, V22 of 4-byte lanes
+	WORD $0x6ea284c2 // SUB V2, V6, V2 of 4-byte lanes
+	WORD $0x4ea284e7 // ADD V7, V7, V2 of 4-byte lanes
+	FMOVS 348(R3), F6
 	VDUP V6.S[0], V6.S4
-	WORD $0x6e26dc86 // FMUL V6, V4, V6 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e26dc46 // FMUL V6, V2, V6 of 4-byte lanes
-	WORD $0x4e26d7de // FADD V30, V30, V6 of 4-byte lanes
+	WORD $0x4f2454c6 // SHL V6, V6, $4 of 4-byte lanes
+	FMOVQ 316(R3), F5
+	WORD $0x4f85e0e6 // SDOT V6, V7, V5[0]
+	WORD $0x4ea28502 // ADD V2, V8, V2 of 4-byte lanes
+	WORD $0x4fa5e046 // SDOT V6, V2, V5[1]
+	WORD $0x6f2c0529 // USHR V9, V9, $20 of 4-byte lanes
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e381d22 // AND V2, V9, V24 of 4-byte lanes
+	WORD $0x4ea41c42 // ORR V2, V2, V4 of 4-byte lanes
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[1]
+	VEXT $8, V2.B16, V2.B16, V2.B16
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[1]
+	WORD $0x4e891882 // UZP1 V2, V4, V9
+	WORD $0x4e895889 // UZP2 V9, V4, V9
+	WORD $0x4f210463 // SSHR V3, V3, $31 of 4-byte lanes
+	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
+	WORD $0x6ea38483 // SUB V3, V4, V3 of 4-byte lanes
+	WORD $0x4ea38442 // ADD V2, V2, V3 of 4-byte lanes
+	WORD $0x4f85e846 // SDOT V6, V2, V5[2]
+	WORD $0x4ea38523 // ADD V3, V9, V3 of 4-byte lanes
+	WORD $0x4fa5e866 // SDOT V6, V3, V5[3]
+	WORD $0x6f380400 // USHR V0, V0, $8 of 4-byte lanes
+	WORD $0x4e351c05 // AND V5, V0, V21 of 4-byte lanes
+	WORD $0x4eb41ca5 // ORR V5, V5, V20 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e21dca1 // FMUL V1, V5, V1 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e21dcc1 // FMUL V1, V6, V1 of 4-byte lanes
+	WORD $0x4e21d541 // FADD V1, V10, V1 of 4-byte lanes
+	FMOVS 332(R3), F10
+	VDUP V10.S[0], V10.S4
+	WORD $0x6e2adc2a // FMUL V10, V1, V10 of 4-byte lanes
+	WORD $0x4e2ad7de // FADD V30, V30, V10 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -15670,312 +15580,306 @@ panel3:
 part3:
 	FMOVQ (R7), F30
 	PRFM 1024(R12), PLDL1KEEP
-	FMOVQ 768(R9), F6
-	FMOVQ 832(R9), F2
-	WORD $0x6f2804c4 // USHR V4, V6, $24 of 4-byte lanes
-	WORD $0x6f3404c6 // USHR V6, V6, $12 of 4-byte lanes
-	WORD $0x4e3c1cc6 // AND V6, V6, V28 of 4-byte lanes
-	WORD $0x4e3d1c81 // AND V1, V4, V29 of 4-byte lanes
-	WORD $0x4ea61c21 // ORR V1, V1, V6 of 4-byte lanes
-	WORD $0x6f3c0446 // USHR V6, V2, $4 of 4-byte lanes
-	WORD $0x4e3b1cc4 // AND V4, V6, V27 of 4-byte lanes
-	WORD $0x4ea11c84 // ORR V4, V4, V1 of 4-byte lanes
-	WORD $0x6f300441 // USHR V1, V2, $16 of 4-byte lanes
-	WORD $0x4e3a1c26 // AND V6, V1, V26 of 4-byte lanes
-	WORD $0x4ea41cc6 // ORR V6, V6, V4 of 4-byte lanes
-	WORD $0x0e6128c6 // XTN V6, V6, V0 of 4-byte lanes
-	WORD $0x0e2178c6 // FCVTL V6, V6, V0 of 4-byte lanes
-	WORD $0x6e39dcc6 // FMUL V6, V6, V25 of 4-byte lanes
-	FMOVQ 384(R9), F4
-	FMOVQ 704(R9), F1
-	FMOVQ 704(R9), F3
-	WORD $0x4f285465 // SHL V5, V3, $8 of 4-byte lanes
-	WORD $0x4e371c80 // AND V0, V4, V23 of 4-byte lanes
-	WORD $0x4e381ca8 // AND V8, V5, V24 of 4-byte lanes
-	WORD $0x4ea01d08 // ORR V8, V8, V0 of 4-byte lanes
-	VMOV V8.S[0], R15
+	FMOVQ 768(R9), F10
+	FMOVQ 832(R9), F1
+	WORD $0x6f280546 // USHR V6, V10, $24 of 4-byte lanes
+	WORD $0x6f34054a // USHR V10, V10, $12 of 4-byte lanes
+	WORD $0x4e3c1d4a // AND V10, V10, V28 of 4-byte lanes
+	WORD $0x4e3d1cc5 // AND V5, V6, V29 of 4-byte lanes
+	WORD $0x4eaa1ca5 // ORR V5, V5, V10 of 4-byte lanes
+	WORD $0x6f3c042a // USHR V10, V1, $4 of 4-byte lanes
+	WORD $0x4e3b1d46 // AND V6, V10, V27 of 4-byte lanes
+	WORD $0x4ea51cc6 // ORR V6, V6, V5 of 4-byte lanes
+	WORD $0x6f300425 // USHR V5, V1, $16 of 4-byte lanes
+	WORD $0x4e3a1caa // AND V10, V5, V26 of 4-byte lanes
+	WORD $0x4ea61d4a // ORR V10, V10, V6 of 4-byte lanes
+	WORD $0x0e61294a // XTN V10, V10, V0 of 4-byte lanes
+	WORD $0x0e21794a // FCVTL V10, V10, V0 of 4-byte lanes
+	WORD $0x6e39dd4a // FMUL V10, V10, V25 of 4-byte lanes
+	FMOVQ 384(R9), F6
+	FMOVQ 704(R9), F5
+	FMOVQ 704(R9), F0
+	WORD $0x4f285403 // SHL V3, V0, $8 of 4-byte lanes
+	WORD $0x4e371cc9 // AND V9, V6, V23 of 4-byte lanes
+	WORD $0x4e381c62 // AND V2, V3, V24 of 4-byte lanes
+	WORD $0x4ea91c42 // ORR V2, V2, V9 of 4-byte lanes
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V9.D[1]
+	VEXT $8, V2.B16, V2.B16, V2.B16
+	VMOV V2.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[0]
+	VMOV V2.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V3.D[1]
+	WORD $0x4e831922 // UZP1 V2, V9, V3
+	WORD $0x4e835923 // UZP2 V3, V9, V3
+	WORD $0x4f3c54a9 // SHL V9, V5, $28 of 4-byte lanes
+	WORD $0x4f210529 // SSHR V9, V9, $31 of 4-byte lanes
+	WORD $0x6e361d24 // EOR V4, V9, V22 of 4-byte lanes
+	WORD $0x6ea98489 // SUB V9, V4, V9 of 4-byte lanes
+	WORD $0x4ea98442 // ADD V2, V2, V9 of 4-byte lanes
+	FMOVS 404(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
+	FMOVQ 360(R3), F8
+	WORD $0x4f88e044 // SDOT V4, V2, V8[0]
+	WORD $0x4ea98469 // ADD V9, V3, V9 of 4-byte lanes
+	WORD $0x4fa8e124 // SDOT V4, V9, V8[1]
+	WORD $0x4f245400 // SHL V0, V0, $4 of 4-byte lanes
+	WORD $0x6f3804c6 // USHR V6, V6, $8 of 4-byte lanes
+	WORD $0x4e371cc6 // AND V6, V6, V23 of 4-byte lanes
+	WORD $0x4e381c09 // AND V9, V0, V24 of 4-byte lanes
+	WORD $0x4ea61d29 // ORR V9, V9, V6 of 4-byte lanes
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V6.D[1]
+	VEXT $8, V9.B16, V9.B16, V9.B16
+	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V0.D[0]
-	VMOV V8.S[1], R15
+	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V0.D[1]
-	VEXT $8, V8.B16, V8.B16, V8.B16
-	VMOV V8.S[0], R15
+	WORD $0x4e8018c9 // UZP1 V9, V6, V0
+	WORD $0x4e8058c0 // UZP2 V0, V6, V0
+	WORD $0x4f3854a5 // SHL V5, V5, $24 of 4-byte lanes
+	WORD $0x4f2104a5 // SSHR V5, V5, $31 of 4-byte lanes
+	WORD $0x6e361ca6 // EOR V6, V5, V22 of 4-byte lanes
+	WORD $0x6ea584c5 // SUB V5, V6, V5 of 4-byte lanes
+	WORD $0x4ea58529 // ADD V9, V9, V5 of 4-byte lanes
+	WORD $0x4f88e924 // SDOT V4, V9, V8[2]
+	WORD $0x4ea58405 // ADD V5, V0, V5 of 4-byte lanes
+	WORD $0x4fa8e8a4 // SDOT V4, V5, V8[3]
+	WORD $0x6f310428 // USHR V8, V1, $15 of 4-byte lanes
+	WORD $0x4e351d05 // AND V5, V8, V21 of 4-byte lanes
+	WORD $0x4eb41ca5 // ORR V5, V5, V20 of 4-byte lanes
+	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
+	WORD $0x6e2adca5 // FMUL V5, V5, V10 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e25dc85 // FMUL V5, V4, V5 of 4-byte lanes
+	FMOVQ 384(R9), F4
+	FMOVQ 704(R9), F8
+	FMOVQ 704(R9), F0
+	WORD $0x6f300489 // USHR V9, V4, $16 of 4-byte lanes
+	WORD $0x4e371d29 // AND V9, V9, V23 of 4-byte lanes
+	WORD $0x4e381c06 // AND V6, V0, V24 of 4-byte lanes
+	WORD $0x4ea91cc6 // ORR V6, V6, V9 of 4-byte lanes
+	VMOV V6.S[0], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[0]
-	VMOV V8.S[1], R15
+	VLD1 (R15), V9.D[0]
+	VMOV V6.S[1], R15
 	ADD R15<<3, R14, R15
-	VLD1 (R15), V5.D[1]
-	WORD $0x4e851808 // UZP1 V8, V0, V5
-	WORD $0x4e855805 // UZP2 V5, V0, V5
-	WORD $0x4f3c5420 // SHL V0, V1, $28 of 4-byte lanes
-	WORD $0x4f210400 // SSHR V0, V0, $31 of 4-byte lanes
-	WORD $0x6e361c09 // EOR V9, V0, V22 of 4-byte lanes
-	WORD $0x6ea08520 // SUB V0, V9, V0 of 4-byte lanes
-	WORD $0x4ea08508 // ADD V8, V8, V0 of 4-byte lanes
-	FMOVS 404(R3), F9
-	VDUP V9.S[0], V9.S4
-	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
-	FMOVQ 360(R3), F7
-	WORD $0x4f87e109 // SDOT V9, V8, V7[0]
-	WORD $0x4ea084a0 // ADD V0, V5, V0 of 4-byte lanes
-	WORD $0x4fa7e009 // SDOT V9, V0, V7[1]
-	WORD $0x4f245463 // SHL V3, V3, $4 of 4-byte lanes
-	WORD $0x6f380484 // USHR V4, V4, $8 of 4-byte lanes
-	WORD $0x4e371c84 // AND V4, V4, V23 of 4-byte lanes
-	WORD $0x4e381c60 // AND V0, V3, V24 of 4-byte lanes
-	WORD $0x4ea41c00 // ORR V0, V0, V4 of 4-byte lanes
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V4.D[1]
-	VEXT $8, V0.B16, V0.B16, V0.B16
-	VMOV V0.S[0], R15
+	VLD1 (R15), V9.D[1]
+	VEXT $8, V6.B16, V6.B16, V6.B16
+	VMOV V6.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V3.D[0]
-	VMOV V0.S[1], R15
+	VMOV V6.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V3.D[1]
-	WORD $0x4e831880 // UZP1 V0, V4, V3
-	WORD $0x4e835883 // UZP2 V3, V4, V3
-	WORD $0x4f385421 // SHL V1, V1, $24 of 4-byte lanes
-	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
-	WORD $0x6e361c24 // EOR V4, V1, V22 of 4-byte lanes
-	WORD $0x6ea18481 // SUB V1, V4, V1 of 4-byte lanes
-	WORD $0x4ea18400 // ADD V0, V0, V1 of 4-byte lanes
-	WORD $0x4f87e809 // SDOT V9, V0, V7[2]
-	WORD $0x4ea18461 // ADD V1, V3, V1 of 4-byte lanes
-	WORD $0x4fa7e829 // SDOT V9, V1, V7[3]
-	WORD $0x6f310447 // USHR V7, V2, $15 of 4-byte lanes
-	WORD $0x4e351ce1 // AND V1, V7, V21 of 4-byte lanes
-	WORD $0x4eb41c21 // ORR V1, V1, V20 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e26dc21 // FMUL V1, V1, V6 of 4-byte lanes
-	FMOVS 392(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e27dd27 // FMUL V7, V9, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
-	FMOVQ 384(R9), F7
-	FMOVQ 704(R9), F9
-	FMOVQ 704(R9), F1
-	WORD $0x6f3004e3 // USHR V3, V7, $16 of 4-byte lanes
-	WORD $0x4e371c63 // AND V3, V3, V23 of 4-byte lanes
-	WORD $0x4e381c20 // AND V0, V1, V24 of 4-byte lanes
-	WORD $0x4ea31c00 // ORR V0, V0, V3 of 4-byte lanes
-	VMOV V0.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V0.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	VEXT $8, V0.B16, V0.B16, V0.B16
-	VMOV V0.S[0], R15
+	WORD $0x4e831926 // UZP1 V6, V9, V3
+	WORD $0x4e835923 // UZP2 V3, V9, V3
+	WORD $0x4f345509 // SHL V9, V8, $20 of 4-byte lanes
+	WORD $0x4f210529 // SSHR V9, V9, $31 of 4-byte lanes
+	WORD $0x6e361d22 // EOR V2, V9, V22 of 4-byte lanes
+	WORD $0x6ea98449 // SUB V9, V2, V9 of 4-byte lanes
+	WORD $0x4ea984c6 // ADD V6, V6, V9 of 4-byte lanes
+	FMOVS 408(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	FMOVQ 376(R3), F7
+	WORD $0x4f87e0c2 // SDOT V2, V6, V7[0]
+	WORD $0x4ea98469 // ADD V9, V3, V9 of 4-byte lanes
+	WORD $0x4fa7e122 // SDOT V2, V9, V7[1]
+	WORD $0x6f3c0400 // USHR V0, V0, $4 of 4-byte lanes
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e381c09 // AND V9, V0, V24 of 4-byte lanes
+	WORD $0x4ea41d29 // ORR V9, V9, V4 of 4-byte lanes
+	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V4.D[0]
-	VMOV V0.S[1], R15
+	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V4.D[1]
-	WORD $0x4e841860 // UZP1 V0, V3, V4
-	WORD $0x4e845864 // UZP2 V4, V3, V4
-	WORD $0x4f345523 // SHL V3, V9, $20 of 4-byte lanes
-	WORD $0x4f210463 // SSHR V3, V3, $31 of 4-byte lanes
-	WORD $0x6e361c65 // EOR V5, V3, V22 of 4-byte lanes
-	WORD $0x6ea384a3 // SUB V3, V5, V3 of 4-byte lanes
-	WORD $0x4ea38400 // ADD V0, V0, V3 of 4-byte lanes
-	FMOVS 408(R3), F5
+	VEXT $8, V9.B16, V9.B16, V9.B16
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[1]
+	WORD $0x4e801889 // UZP1 V9, V4, V0
+	WORD $0x4e805880 // UZP2 V0, V4, V0
+	WORD $0x4f305508 // SHL V8, V8, $16 of 4-byte lanes
+	WORD $0x4f210508 // SSHR V8, V8, $31 of 4-byte lanes
+	WORD $0x6e361d04 // EOR V4, V8, V22 of 4-byte lanes
+	WORD $0x6ea88488 // SUB V8, V4, V8 of 4-byte lanes
+	WORD $0x4ea88529 // ADD V9, V9, V8 of 4-byte lanes
+	WORD $0x4f87e922 // SDOT V2, V9, V7[2]
+	WORD $0x4ea88408 // ADD V8, V0, V8 of 4-byte lanes
+	WORD $0x4fa7e902 // SDOT V2, V8, V7[3]
+	WORD $0x6f2e0427 // USHR V7, V1, $18 of 4-byte lanes
+	WORD $0x4e351ce8 // AND V8, V7, V21 of 4-byte lanes
+	WORD $0x4eb41d08 // ORR V8, V8, V20 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e2add08 // FMUL V8, V8, V10 of 4-byte lanes
+	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
+	WORD $0x6e28dc48 // FMUL V8, V2, V8 of 4-byte lanes
+	WORD $0x4e28d4a8 // FADD V8, V5, V8 of 4-byte lanes
+	FMOVS 392(R3), F5
 	VDUP V5.S[0], V5.S4
-	WORD $0x4f2454a5 // SHL V5, V5, $4 of 4-byte lanes
-	FMOVQ 376(R3), F8
-	WORD $0x4f88e005 // SDOT V5, V0, V8[0]
-	WORD $0x4ea38483 // ADD V3, V4, V3 of 4-byte lanes
-	WORD $0x4fa8e065 // SDOT V5, V3, V8[1]
-	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
-	WORD $0x6f2804e7 // USHR V7, V7, $24 of 4-byte lanes
-	WORD $0x4e381c23 // AND V3, V1, V24 of 4-byte lanes
-	WORD $0x4ea71c63 // ORR V3, V3, V7 of 4-byte lanes
-	VMOV V3.S[0], R15
+	WORD $0x6e25dd05 // FMUL V5, V8, V5 of 4-byte lanes
+	WORD $0x4e25d7de // FADD V30, V30, V5 of 4-byte lanes
+	FMOVQ 448(R9), F5
+	FMOVQ 704(R9), F8
+	FMOVQ 704(R9), F2
+	WORD $0x6f380447 // USHR V7, V2, $8 of 4-byte lanes
+	WORD $0x4e371ca0 // AND V0, V5, V23 of 4-byte lanes
+	WORD $0x4e381ce9 // AND V9, V7, V24 of 4-byte lanes
+	WORD $0x4ea01d29 // ORR V9, V9, V0 of 4-byte lanes
+	VMOV V9.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[0]
+	VMOV V9.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[1]
+	VEXT $8, V9.B16, V9.B16, V9.B16
+	VMOV V9.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V7.D[0]
-	VMOV V3.S[1], R15
+	VMOV V9.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V7.D[1]
-	VEXT $8, V3.B16, V3.B16, V3.B16
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	WORD $0x4e8118e3 // UZP1 V3, V7, V1
-	WORD $0x4e8158e1 // UZP2 V1, V7, V1
-	WORD $0x4f305529 // SHL V9, V9, $16 of 4-byte lanes
-	WORD $0x4f210529 // SSHR V9, V9, $31 of 4-byte lanes
-	WORD $0x6e361d27 // EOR V7, V9, V22 of 4-byte lanes
-	WORD $0x6ea984e9 // SUB V9, V7, V9 of 4-byte lanes
-	WORD $0x4ea98463 // ADD V3, V3, V9 of 4-byte lanes
-	WORD $0x4f88e865 // SDOT V5, V3, V8[2]
-	WORD $0x4ea98429 // ADD V9, V1, V9 of 4-byte lanes
-	WORD $0x4fa8e925 // SDOT V5, V9, V8[3]
-	WORD $0x6f2e0448 // USHR V8, V2, $18 of 4-byte lanes
-	WORD $0x4e351d09 // AND V9, V8, V21 of 4-byte lanes
-	WORD $0x4eb41d29 // ORR V9, V9, V20 of 4-byte lanes
-	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e26dd29 // FMUL V9, V9, V6 of 4-byte lanes
-	FMOVS 392(R3), F8
-	VDUP V8.S[0], V8.S4
-	WORD $0x6e28dd28 // FMUL V8, V9, V8 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e28dca8 // FMUL V8, V5, V8 of 4-byte lanes
-	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
-	FMOVQ 448(R9), F8
-	FMOVQ 704(R9), F5
-	FMOVQ 704(R9), F9
-	WORD $0x6f380521 // USHR V1, V9, $8 of 4-byte lanes
-	WORD $0x4e371d03 // AND V3, V8, V23 of 4-byte lanes
-	WORD $0x4e381c27 // AND V7, V1, V24 of 4-byte lanes
-	WORD $0x4ea31ce7 // ORR V7, V7, V3 of 4-byte lanes
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	VEXT $8, V7.B16, V7.B16, V7.B16
-	VMOV V7.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[0]
-	VMOV V7.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V1.D[1]
-	WORD $0x4e811867 // UZP1 V7, V3, V1
-	WORD $0x4e815861 // UZP2 V1, V3, V1
-	WORD $0x4f2c54a3 // SHL V3, V5, $12 of 4-byte lanes
-	WORD $0x4f210463 // SSHR V3, V3, $31 of 4-byte lanes
-	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
-	WORD $0x6ea38483 // SUB V3, V4, V3 of 4-byte lanes
-	WORD $0x4ea384e7 // ADD V7, V7, V3 of 4-byte lanes
+	WORD $0x4e871809 // UZP1 V9, V0, V7
+	WORD $0x4e875807 // UZP2 V7, V0, V7
+	WORD $0x4f2c5500 // SHL V0, V8, $12 of 4-byte lanes
+	WORD $0x4f210400 // SSHR V0, V0, $31 of 4-byte lanes
+	WORD $0x6e361c04 // EOR V4, V0, V22 of 4-byte lanes
+	WORD $0x6ea08480 // SUB V0, V4, V0 of 4-byte lanes
+	WORD $0x4ea08529 // ADD V9, V9, V0 of 4-byte lanes
 	FMOVS 464(R3), F4
 	VDUP V4.S[0], V4.S4
 	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	FMOVQ 420(R3), F0
-	WORD $0x4f80e0e4 // SDOT V4, V7, V0[0]
-	WORD $0x4ea38423 // ADD V3, V1, V3 of 4-byte lanes
-	WORD $0x4fa0e064 // SDOT V4, V3, V0[1]
-	WORD $0x6f340529 // USHR V9, V9, $12 of 4-byte lanes
-	WORD $0x6f380508 // USHR V8, V8, $8 of 4-byte lanes
-	WORD $0x4e371d08 // AND V8, V8, V23 of 4-byte lanes
-	WORD $0x4e381d23 // AND V3, V9, V24 of 4-byte lanes
-	WORD $0x4ea81c63 // ORR V3, V3, V8 of 4-byte lanes
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V8.D[1]
-	VEXT $8, V3.B16, V3.B16, V3.B16
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[1]
-	WORD $0x4e891903 // UZP1 V3, V8, V9
-	WORD $0x4e895909 // UZP2 V9, V8, V9
-	WORD $0x4f2854a5 // SHL V5, V5, $8 of 4-byte lanes
-	WORD $0x4f2104a5 // SSHR V5, V5, $31 of 4-byte lanes
-	WORD $0x6e361ca8 // EOR V8, V5, V22 of 4-byte lanes
-	WORD $0x6ea58505 // SUB V5, V8, V5 of 4-byte lanes
-	WORD $0x4ea58463 // ADD V3, V3, V5 of 4-byte lanes
-	WORD $0x4f80e864 // SDOT V4, V3, V0[2]
-	WORD $0x4ea58525 // ADD V5, V9, V5 of 4-byte lanes
-	WORD $0x4fa0e8a4 // SDOT V4, V5, V0[3]
-	WORD $0x6f2b0440 // USHR V0, V2, $21 of 4-byte lanes
-	WORD $0x4e351c05 // AND V5, V0, V21 of 4-byte lanes
-	WORD $0x4eb41ca5 // ORR V5, V5, V20 of 4-byte lanes
-	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e26dca5 // FMUL V5, V5, V6 of 4-byte lanes
-	FMOVS 452(R3), F0
-	VDUP V0.S[0], V0.S4
-	WORD $0x6e20dca0 // FMUL V0, V5, V0 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
-	WORD $0x4e20d7de // FADD V30, V30, V0 of 4-byte lanes
-	FMOVQ 448(R9), F0
-	FMOVQ 704(R9), F4
-	FMOVQ 704(R9), F5
-	WORD $0x6f3004a9 // USHR V9, V5, $16 of 4-byte lanes
-	WORD $0x6f300403 // USHR V3, V0, $16 of 4-byte lanes
-	WORD $0x4e371c63 // AND V3, V3, V23 of 4-byte lanes
-	WORD $0x4e381d28 // AND V8, V9, V24 of 4-byte lanes
-	WORD $0x4ea31d08 // ORR V8, V8, V3 of 4-byte lanes
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V3.D[1]
-	VEXT $8, V8.B16, V8.B16, V8.B16
-	VMOV V8.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[0]
-	VMOV V8.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V9.D[1]
-	WORD $0x4e891868 // UZP1 V8, V3, V9
-	WORD $0x4e895869 // UZP2 V9, V3, V9
-	WORD $0x4f245483 // SHL V3, V4, $4 of 4-byte lanes
-	WORD $0x4f210463 // SSHR V3, V3, $31 of 4-byte lanes
-	WORD $0x6e361c61 // EOR V1, V3, V22 of 4-byte lanes
-	WORD $0x6ea38423 // SUB V3, V1, V3 of 4-byte lanes
-	WORD $0x4ea38508 // ADD V8, V8, V3 of 4-byte lanes
-	FMOVS 468(R3), F1
-	VDUP V1.S[0], V1.S4
-	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
-	FMOVQ 436(R3), F7
-	WORD $0x4f87e101 // SDOT V1, V8, V7[0]
-	WORD $0x4ea38523 // ADD V3, V9, V3 of 4-byte lanes
-	WORD $0x4fa7e061 // SDOT V1, V3, V7[1]
-	WORD $0x6f2c04a5 // USHR V5, V5, $20 of 4-byte lanes
-	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
-	WORD $0x4e381ca3 // AND V3, V5, V24 of 4-byte lanes
-	WORD $0x4ea01c63 // ORR V3, V3, V0 of 4-byte lanes
-	VMOV V3.S[0], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[0]
-	VMOV V3.S[1], R15
-	ADD R15<<3, R14, R15
-	VLD1 (R15), V0.D[1]
-	VEXT $8, V3.B16, V3.B16, V3.B16
-	VMOV V3.S[0], R15
+	FMOVQ 420(R3), F3
+	WORD $0x4f83e124 // SDOT V4, V9, V3[0]
+	WORD $0x4ea084e0 // ADD V0, V7, V0 of 4-byte lanes
+	WORD $0x4fa3e004 // SDOT V4, V0, V3[1]
+	WORD $0x6f340442 // USHR V2, V2, $12 of 4-byte lanes
+	WORD $0x6f3804a5 // USHR V5, V5, $8 of 4-byte lanes
+	WORD $0x4e371ca5 // AND V5, V5, V23 of 4-byte lanes
+	WORD $0x4e381c40 // AND V0, V2, V24 of 4-byte lanes
+	WORD $0x4ea51c00 // ORR V0, V0, V5 of 4-byte lanes
+	VMOV V0.S[0], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V5.D[0]
-	VMOV V3.S[1], R15
+	VMOV V0.S[1], R15
 	ADD R15<<3, R14, R15
 	VLD1 (R15), V5.D[1]
-	WORD $0x4e851803 // UZP1 V3, V0, V5
-	WORD $0x4e855805 // UZP2 V5, V0, V5
-	WORD $0x4f210484 // SSHR V4, V4, $31 of 4-byte lanes
-	WORD $0x6e361c80 // EOR V0, V4, V22 of 4-byte lanes
-	WORD $0x6ea48404 // SUB V4, V0, V4 of 4-byte lanes
-	WORD $0x4ea48463 // ADD V3, V3, V4 of 4-byte lanes
-	WORD $0x4f87e861 // SDOT V1, V3, V7[2]
-	WORD $0x4ea484a4 // ADD V4, V5, V4 of 4-byte lanes
-	WORD $0x4fa7e881 // SDOT V1, V4, V7[3]
-	WORD $0x6f280442 // USHR V2, V2, $24 of 4-byte lanes
-	WORD $0x4e351c47 // AND V7, V2, V21 of 4-byte lanes
-	WORD $0x4eb41ce7 // ORR V7, V7, V20 of 4-byte lanes
-	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e26dce6 // FMUL V6, V7, V6 of 4-byte lanes
-	FMOVS 452(R3), F7
-	VDUP V7.S[0], V7.S4
-	WORD $0x6e27dcc7 // FMUL V7, V6, V7 of 4-byte lanes
-	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e27dc27 // FMUL V7, V1, V7 of 4-byte lanes
-	WORD $0x4e27d7de // FADD V30, V30, V7 of 4-byte lanes
+	VEXT $8, V0.B16, V0.B16, V0.B16
+	VMOV V0.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[0]
+	VMOV V0.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[1]
+	WORD $0x4e8218a0 // UZP1 V0, V5, V2
+	WORD $0x4e8258a2 // UZP2 V2, V5, V2
+	WORD $0x4f285508 // SHL V8, V8, $8 of 4-byte lanes
+	WORD $0x4f210508 // SSHR V8, V8, $31 of 4-byte lanes
+	WORD $0x6e361d05 // EOR V5, V8, V22 of 4-byte lanes
+	WORD $0x6ea884a8 // SUB V8, V5, V8 of 4-byte lanes
+	WORD $0x4ea88400 // ADD V0, V0, V8 of 4-byte lanes
+	WORD $0x4f83e804 // SDOT V4, V0, V3[2]
+	WORD $0x4ea88448 // ADD V8, V2, V8 of 4-byte lanes
+	WORD $0x4fa3e904 // SDOT V4, V8, V3[3]
+	WORD $0x6f2b0423 // USHR V3, V1, $21 of 4-byte lanes
+	WORD $0x4e351c68 // AND V8, V3, V21 of 4-byte lanes
+	WORD $0x4eb41d08 // ORR V8, V8, V20 of 4-byte lanes
+	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
+	WORD $0x6e2add08 // FMUL V8, V8, V10 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e28dc88 // FMUL V8, V4, V8 of 4-byte lanes
+	FMOVQ 448(R9), F4
+	FMOVQ 704(R9), F3
+	FMOVQ 704(R9), F2
+	WORD $0x6f300440 // USHR V0, V2, $16 of 4-byte lanes
+	WORD $0x6f300485 // USHR V5, V4, $16 of 4-byte lanes
+	WORD $0x4e371ca5 // AND V5, V5, V23 of 4-byte lanes
+	WORD $0x4e381c07 // AND V7, V0, V24 of 4-byte lanes
+	WORD $0x4ea51ce7 // ORR V7, V7, V5 of 4-byte lanes
+	VMOV V7.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[0]
+	VMOV V7.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V5.D[1]
+	VEXT $8, V7.B16, V7.B16, V7.B16
+	VMOV V7.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[0]
+	VMOV V7.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V0.D[1]
+	WORD $0x4e8018a7 // UZP1 V7, V5, V0
+	WORD $0x4e8058a0 // UZP2 V0, V5, V0
+	WORD $0x4f245465 // SHL V5, V3, $4 of 4-byte lanes
+	WORD $0x4f2104a5 // SSHR V5, V5, $31 of 4-byte lanes
+	WORD $0x6e361ca9 // EOR V9, V5, V22 of 4-byte lanes
+	WORD $0x6ea58525 // SUB V5, V9, V5 of 4-byte lanes
+	WORD $0x4ea584e7 // ADD V7, V7, V5 of 4-byte lanes
+	FMOVS 468(R3), F9
+	VDUP V9.S[0], V9.S4
+	WORD $0x4f245529 // SHL V9, V9, $4 of 4-byte lanes
+	FMOVQ 436(R3), F6
+	WORD $0x4f86e0e9 // SDOT V9, V7, V6[0]
+	WORD $0x4ea58405 // ADD V5, V0, V5 of 4-byte lanes
+	WORD $0x4fa6e0a9 // SDOT V9, V5, V6[1]
+	WORD $0x6f2c0442 // USHR V2, V2, $20 of 4-byte lanes
+	WORD $0x6f280484 // USHR V4, V4, $24 of 4-byte lanes
+	WORD $0x4e381c45 // AND V5, V2, V24 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V4.D[1]
+	VEXT $8, V5.B16, V5.B16, V5.B16
+	VMOV V5.S[0], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[0]
+	VMOV V5.S[1], R15
+	ADD R15<<3, R14, R15
+	VLD1 (R15), V2.D[1]
+	WORD $0x4e821885 // UZP1 V5, V4, V2
+	WORD $0x4e825882 // UZP2 V2, V4, V2
+	WORD $0x4f210463 // SSHR V3, V3, $31 of 4-byte lanes
+	WORD $0x6e361c64 // EOR V4, V3, V22 of 4-byte lanes
+	WORD $0x6ea38483 // SUB V3, V4, V3 of 4-byte lanes
+	WORD $0x4ea384a5 // ADD V5, V5, V3 of 4-byte lanes
+	WORD $0x4f86e8a9 // SDOT V9, V5, V6[2]
+	WORD $0x4ea38443 // ADD V3, V2, V3 of 4-byte lanes
+	WORD $0x4fa6e869 // SDOT V9, V3, V6[3]
+	WORD $0x6f280421 // USHR V1, V1, $24 of 4-byte lanes
+	WORD $0x4e351c26 // AND V6, V1, V21 of 4-byte lanes
+	WORD $0x4eb41cc6 // ORR V6, V6, V20 of 4-byte lanes
+	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
+	WORD $0x6e2adcca // FMUL V10, V6, V10 of 4-byte lanes
+	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
+	WORD $0x6e2add2a // FMUL V10, V9, V10 of 4-byte lanes
+	WORD $0x4e2ad50a // FADD V10, V8, V10 of 4-byte lanes
+	FMOVS 452(R3), F8
+	VDUP V8.S[0], V8.S4
+	WORD $0x6e28dd48 // FMUL V8, V10, V8 of 4-byte lanes
+	WORD $0x4e28d7de // FADD V30, V30, V8 of 4-byte lanes
 	FMOVQ.P F30, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -16968,118 +16872,111 @@ part0:
 	WORD $0x4eb68442 // ADD V2, V2, V22 of 4-byte lanes
 	WORD $0x4e351c84 // AND V4, V4, V21 of 4-byte lanes
 	WORD $0x4ea4d444 // FSUB V4, V2, V4 of 4-byte lanes
-	FMOVS 32(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x6e22dc82 // FMUL V2, V4, V2 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x6e22dc62 // FMUL V2, V3, V2 of 4-byte lanes
-	WORD $0x4e22d7bd // FADD V29, V29, V2 of 4-byte lanes
-	FMOVQ 192(R9), F2
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
-	WORD $0x4e0303c3 // TBL V3, V30, V3
-	FMOVS 48(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
-	FMOVQ 16(R3), F1
-	WORD $0x4f81e064 // SDOT V4, V3, V1[0]
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
+	WORD $0x6e24dc64 // FMUL V4, V3, V4 of 4-byte lanes
+	FMOVQ 192(R9), F3
+	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
 	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4f81e844 // SDOT V4, V2, V1[2]
-	FMOVQ 256(R9), F2
-	WORD $0x4e3c1c43 // AND V3, V2, V28 of 4-byte lanes
+	FMOVS 48(R3), F1
+	VDUP V1.S[0], V1.S4
+	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
+	FMOVQ 16(R3), F5
+	WORD $0x4f85e041 // SDOT V1, V2, V5[0]
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
+	WORD $0x4e0303c3 // TBL V3, V30, V3
+	WORD $0x4f85e861 // SDOT V1, V3, V5[2]
+	FMOVQ 256(R9), F3
+	WORD $0x4e3c1c62 // AND V2, V3, V28 of 4-byte lanes
+	WORD $0x4e0203c2 // TBL V2, V30, V2
+	WORD $0x4fa5e041 // SDOT V1, V2, V5[1]
 	PRFM 1088(R12), PLDL1KEEP
+	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
+	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
 	WORD $0x4e0303c3 // TBL V3, V30, V3
-	WORD $0x4fa1e064 // SDOT V4, V3, V1[1]
-	WORD $0x6f3c0442 // USHR V2, V2, $4 of 4-byte lanes
-	WORD $0x4e3c1c42 // AND V2, V2, V28 of 4-byte lanes
-	WORD $0x4e0203c2 // TBL V2, V30, V2
-	WORD $0x4fa1e844 // SDOT V4, V2, V1[3]
-	WORD $0x6f380401 // USHR V1, V0, $8 of 4-byte lanes
-	WORD $0x4e3b1c21 // AND V1, V1, V27 of 4-byte lanes
-	WORD $0x6e3a1c22 // EOR V2, V1, V26 of 4-byte lanes
-	WORD $0x4eb98442 // ADD V2, V2, V25 of 4-byte lanes
-	WORD $0x6f380442 // USHR V2, V2, $8 of 4-byte lanes
-	WORD $0x6eb98442 // SUB V2, V2, V25 of 4-byte lanes
-	WORD $0x4e381c21 // AND V1, V1, V24 of 4-byte lanes
-	WORD $0x4e221c22 // AND V2, V1, V2 of 4-byte lanes
-	WORD $0x6eb78441 // SUB V1, V2, V23 of 4-byte lanes
-	WORD $0x4f210421 // SSHR V1, V1, $31 of 4-byte lanes
-	WORD $0x4e371c23 // AND V3, V1, V23 of 4-byte lanes
-	WORD $0x4ea21c63 // ORR V3, V3, V2 of 4-byte lanes
-	WORD $0x4f345463 // SHL V3, V3, $20 of 4-byte lanes
-	WORD $0x4eb68463 // ADD V3, V3, V22 of 4-byte lanes
-	WORD $0x4e351c21 // AND V1, V1, V21 of 4-byte lanes
-	WORD $0x4ea1d461 // FSUB V1, V3, V1 of 4-byte lanes
-	FMOVS 32(R3), F3
-	VDUP V3.S[0], V3.S4
-	WORD $0x6e23dc23 // FMUL V3, V1, V3 of 4-byte lanes
-	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e23dc83 // FMUL V3, V4, V3 of 4-byte lanes
-	WORD $0x4e23d7bd // FADD V29, V29, V3 of 4-byte lanes
-	FMOVQ 320(R9), F3
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
+	WORD $0x4fa5e861 // SDOT V1, V3, V5[3]
+	WORD $0x6f380405 // USHR V5, V0, $8 of 4-byte lanes
+	WORD $0x4e3b1ca5 // AND V5, V5, V27 of 4-byte lanes
+	WORD $0x6e3a1ca3 // EOR V3, V5, V26 of 4-byte lanes
+	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
+	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
+	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
+	WORD $0x4e381ca5 // AND V5, V5, V24 of 4-byte lanes
+	WORD $0x4e231ca3 // AND V3, V5, V3 of 4-byte lanes
+	WORD $0x6eb78465 // SUB V5, V3, V23 of 4-byte lanes
+	WORD $0x4f2104a5 // SSHR V5, V5, $31 of 4-byte lanes
+	WORD $0x4e371ca2 // AND V2, V5, V23 of 4-byte lanes
+	WORD $0x4ea31c42 // ORR V2, V2, V3 of 4-byte lanes
+	WORD $0x4f345442 // SHL V2, V2, $20 of 4-byte lanes
+	WORD $0x4eb68442 // ADD V2, V2, V22 of 4-byte lanes
+	WORD $0x4e351ca5 // AND V5, V5, V21 of 4-byte lanes
+	WORD $0x4ea5d445 // FSUB V5, V2, V5 of 4-byte lanes
+	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
+	WORD $0x6e25dc25 // FMUL V5, V1, V5 of 4-byte lanes
+	WORD $0x4e25d485 // FADD V5, V4, V5 of 4-byte lanes
+	FMOVS 32(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x6e24dca4 // FMUL V4, V5, V4 of 4-byte lanes
+	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
+	FMOVQ 320(R9), F4
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
 	FMOVS 104(R3), F1
 	VDUP V1.S[0], V1.S4
 	WORD $0x4f245421 // SHL V1, V1, $4 of 4-byte lanes
 	FMOVQ 60(R3), F2
-	WORD $0x4f82e081 // SDOT V1, V4, V2[0]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e0303c3 // TBL V3, V30, V3
-	WORD $0x4f82e861 // SDOT V1, V3, V2[2]
-	FMOVQ 384(R9), F3
-	WORD $0x4e3c1c64 // AND V4, V3, V28 of 4-byte lanes
+	WORD $0x4f82e0a1 // SDOT V1, V5, V2[0]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
 	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa2e081 // SDOT V1, V4, V2[1]
-	WORD $0x6f3c0463 // USHR V3, V3, $4 of 4-byte lanes
-	WORD $0x4e3c1c63 // AND V3, V3, V28 of 4-byte lanes
-	WORD $0x4e0303c3 // TBL V3, V30, V3
-	WORD $0x4fa2e861 // SDOT V1, V3, V2[3]
+	WORD $0x4f82e881 // SDOT V1, V4, V2[2]
+	FMOVQ 384(R9), F4
+	WORD $0x4e3c1c85 // AND V5, V4, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa2e0a1 // SDOT V1, V5, V2[1]
+	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
+	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
+	WORD $0x4e0403c4 // TBL V4, V30, V4
+	WORD $0x4fa2e881 // SDOT V1, V4, V2[3]
 	WORD $0x6f300402 // USHR V2, V0, $16 of 4-byte lanes
 	WORD $0x4e3b1c42 // AND V2, V2, V27 of 4-byte lanes
-	WORD $0x6e3a1c43 // EOR V3, V2, V26 of 4-byte lanes
-	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
-	WORD $0x6f380463 // USHR V3, V3, $8 of 4-byte lanes
-	WORD $0x6eb98463 // SUB V3, V3, V25 of 4-byte lanes
-	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x6e3a1c44 // EOR V4, V2, V26 of 4-byte lanes
+	WORD $0x4eb98484 // ADD V4, V4, V25 of 4-byte lanes
+	WORD $0x6f380484 // USHR V4, V4, $8 of 4-byte lanes
+	WORD $0x6eb98484 // SUB V4, V4, V25 of 4-byte lanes
 	PRFM 1152(R12), PLDL1KEEP
-	WORD $0x4e231c43 // AND V3, V2, V3 of 4-byte lanes
-	WORD $0x6eb78462 // SUB V2, V3, V23 of 4-byte lanes
+	WORD $0x4e381c42 // AND V2, V2, V24 of 4-byte lanes
+	WORD $0x4e241c44 // AND V4, V2, V4 of 4-byte lanes
+	WORD $0x6eb78482 // SUB V2, V4, V23 of 4-byte lanes
 	WORD $0x4f210442 // SSHR V2, V2, $31 of 4-byte lanes
-	WORD $0x4e371c44 // AND V4, V2, V23 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4f345484 // SHL V4, V4, $20 of 4-byte lanes
-	WORD $0x4eb68484 // ADD V4, V4, V22 of 4-byte lanes
+	WORD $0x4e371c45 // AND V5, V2, V23 of 4-byte lanes
+	WORD $0x4ea41ca5 // ORR V5, V5, V4 of 4-byte lanes
+	WORD $0x4f3454a5 // SHL V5, V5, $20 of 4-byte lanes
+	WORD $0x4eb684a5 // ADD V5, V5, V22 of 4-byte lanes
 	WORD $0x4e351c42 // AND V2, V2, V21 of 4-byte lanes
-	WORD $0x4ea2d482 // FSUB V2, V4, V2 of 4-byte lanes
-	FMOVS 92(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
+	WORD $0x4ea2d4a2 // FSUB V2, V5, V2 of 4-byte lanes
 	WORD $0x4e21d821 // SCVTF V1, V1, V0 of 4-byte lanes
-	WORD $0x6e24dc24 // FMUL V4, V1, V4 of 4-byte lanes
-	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
-	FMOVQ 448(R9), F4
-	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
-	WORD $0x4e0103c1 // TBL V1, V30, V1
-	FMOVS 108(R3), F2
-	VDUP V2.S[0], V2.S4
-	WORD $0x4f245442 // SHL V2, V2, $4 of 4-byte lanes
+	WORD $0x6e22dc22 // FMUL V2, V1, V2 of 4-byte lanes
+	FMOVQ 448(R9), F1
+	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	FMOVS 108(R3), F4
+	VDUP V4.S[0], V4.S4
+	WORD $0x4f245484 // SHL V4, V4, $4 of 4-byte lanes
 	FMOVQ 76(R3), F3
-	WORD $0x4f83e022 // SDOT V2, V1, V3[0]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4f83e882 // SDOT V2, V4, V3[2]
-	FMOVQ 512(R9), F4
-	WORD $0x4e3c1c81 // AND V1, V4, V28 of 4-byte lanes
+	WORD $0x4f83e0a4 // SDOT V4, V5, V3[0]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
 	WORD $0x4e0103c1 // TBL V1, V30, V1
-	WORD $0x4fa3e022 // SDOT V2, V1, V3[1]
-	WORD $0x6f3c0484 // USHR V4, V4, $4 of 4-byte lanes
-	WORD $0x4e3c1c84 // AND V4, V4, V28 of 4-byte lanes
-	WORD $0x4e0403c4 // TBL V4, V30, V4
-	WORD $0x4fa3e882 // SDOT V2, V4, V3[3]
+	WORD $0x4f83e824 // SDOT V4, V1, V3[2]
+	FMOVQ 512(R9), F1
+	WORD $0x4e3c1c25 // AND V5, V1, V28 of 4-byte lanes
+	WORD $0x4e0503c5 // TBL V5, V30, V5
+	WORD $0x4fa3e0a4 // SDOT V4, V5, V3[1]
+	WORD $0x6f3c0421 // USHR V1, V1, $4 of 4-byte lanes
+	WORD $0x4e3c1c21 // AND V1, V1, V28 of 4-byte lanes
+	WORD $0x4e0103c1 // TBL V1, V30, V1
+	WORD $0x4fa3e824 // SDOT V4, V1, V3[3]
 	WORD $0x6f280400 // USHR V0, V0, $24 of 4-byte lanes
 	WORD $0x6e3a1c03 // EOR V3, V0, V26 of 4-byte lanes
 	WORD $0x4eb98463 // ADD V3, V3, V25 of 4-byte lanes
@@ -17089,18 +16986,19 @@ part0:
 	WORD $0x4e231c03 // AND V3, V0, V3 of 4-byte lanes
 	WORD $0x6eb78460 // SUB V0, V3, V23 of 4-byte lanes
 	WORD $0x4f210400 // SSHR V0, V0, $31 of 4-byte lanes
-	WORD $0x4e371c04 // AND V4, V0, V23 of 4-byte lanes
-	WORD $0x4ea31c84 // ORR V4, V4, V3 of 4-byte lanes
-	WORD $0x4f345484 // SHL V4, V4, $20 of 4-byte lanes
-	WORD $0x4eb68484 // ADD V4, V4, V22 of 4-byte lanes
+	WORD $0x4e371c01 // AND V1, V0, V23 of 4-byte lanes
+	WORD $0x4ea31c21 // ORR V1, V1, V3 of 4-byte lanes
+	WORD $0x4f345421 // SHL V1, V1, $20 of 4-byte lanes
+	WORD $0x4eb68421 // ADD V1, V1, V22 of 4-byte lanes
 	WORD $0x4e351c00 // AND V0, V0, V21 of 4-byte lanes
-	WORD $0x4ea0d480 // FSUB V0, V4, V0 of 4-byte lanes
-	FMOVS 92(R3), F4
-	VDUP V4.S[0], V4.S4
-	WORD $0x6e24dc04 // FMUL V4, V0, V4 of 4-byte lanes
-	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x6e24dc44 // FMUL V4, V2, V4 of 4-byte lanes
-	WORD $0x4e24d7bd // FADD V29, V29, V4 of 4-byte lanes
+	WORD $0x4ea0d420 // FSUB V0, V1, V0 of 4-byte lanes
+	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
+	WORD $0x6e20dc80 // FMUL V0, V4, V0 of 4-byte lanes
+	WORD $0x4e20d440 // FADD V0, V2, V0 of 4-byte lanes
+	FMOVS 92(R3), F2
+	VDUP V2.S[0], V2.S4
+	WORD $0x6e22dc02 // FMUL V2, V0, V2 of 4-byte lanes
+	WORD $0x4e22d7bd // FADD V29, V29, V2 of 4-byte lanes
 	FMOVQ.P F29, 16(R7)
 	ADD $16, R9
 	ADD $0, R10
@@ -38028,18 +37926,15 @@ loop:
 TEXT ·tile16x1(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R5
-	MOVD ldc+72(FP), R6
-	LSL $2, R6
-	FMOVQ 0(R5), F0
-	FMOVQ 16(R5), F1
 	JMP start
 zero:
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
 	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
 start:
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
@@ -38080,13 +37975,9 @@ loop:
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
-	WORD $0x4e22d400 // FADD V0, V0, V2 of 4-byte lanes
+	WORD $0x6e30dc40 // FMUL V0, V2, V16 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x6e32dc63 // FMUL V3, V3, V18 of 4-byte lanes
-	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
+	WORD $0x6e31dc61 // FMUL V1, V3, V17 of 4-byte lanes
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
 	FMOVQ 16(R1), F20
@@ -38118,23 +38009,32 @@ loop:
 	FMOVQ 80(R8), F17
 	FMOVS 32(R1), F20
 	WORD $0x4e21d842 // SCVTF V2, V2, V0 of 4-byte lanes
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x6e32dc42 // FMUL V2, V2, V18 of 4-byte lanes
+	WORD $0x6e30dc42 // FMUL V2, V2, V16 of 4-byte lanes
 	WORD $0x4e22d400 // FADD V0, V0, V2 of 4-byte lanes
 	WORD $0x4e21d863 // SCVTF V3, V3, V0 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x6e32dc63 // FMUL V3, V3, V18 of 4-byte lanes
+	WORD $0x6e31dc63 // FMUL V3, V3, V17 of 4-byte lanes
 	WORD $0x4e23d421 // FADD V1, V1, V3 of 4-byte lanes
 	ADD $512, R7
 	ADD $60, R1
-	ADD $128, R8
-	SUBS $1, R0
-	BNE loop
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ F0, 0(R5)
-	FMOVQ F1, 16(R5)
+	FMOVQ 0(R5), F2
+	FMOVQ 16(R5), F3
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVS -28(R1), F20
+	WORD $0x4f949000 // FMUL V0, V0, V20[0] of 4-byte lanes
+	WORD $0x4e20d442 // FADD V2, V2, V0 of 4-byte lanes
+	FMOVQ F2, 0(R5)
+	FMOVS -28(R1), F20
+	WORD $0x4f949021 // FMUL V1, V1, V20[0] of 4-byte lanes
+	WORD $0x4e21d463 // FADD V3, V3, V1 of 4-byte lanes
+	FMOVQ F3, 16(R5)
+	ADD $128, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
@@ -38149,24 +38049,24 @@ loop:
 TEXT ·tile16x2I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R10
-	MOVD ldc+72(FP), R11
-	LSL $2, R11
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V0.S4
-	VZIP2 V25.S4, V24.S4, V1.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V2.S4
-	VZIP2 V25.S4, V24.S4, V3.S4
 	JMP start
 zero:
 	VEOR V0.B16, V0.B16, V0.B16
 	VEOR V1.B16, V1.B16, V1.B16
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
 start:
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
@@ -38220,26 +38120,14 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e3bdc84 // FMUL V4, V4, V27 of 4-byte lanes
-	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x6e3cdc80 // FMUL V0, V4, V28 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e3fdca5 // FMUL V5, V5, V31 of 4-byte lanes
-	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x6e38dca1 // FMUL V1, V5, V24 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e3bdcc6 // FMUL V6, V6, V27 of 4-byte lanes
-	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x6e3adcc2 // FMUL V2, V6, V26 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e3fdce7 // FMUL V7, V7, V31 of 4-byte lanes
-	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	WORD $0x6e39dce3 // FMUL V3, V7, V25 of 4-byte lanes
 	FMOVS 48(R1), F29
 	FMOVS 48(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
@@ -38284,44 +38172,60 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x6e3bdc84 // FMUL V4, V4, V27 of 4-byte lanes
+	WORD $0x6e3cdc84 // FMUL V4, V4, V28 of 4-byte lanes
 	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x6e3fdca5 // FMUL V5, V5, V31 of 4-byte lanes
+	WORD $0x6e38dca5 // FMUL V5, V5, V24 of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x6e3bdcc6 // FMUL V6, V6, V27 of 4-byte lanes
+	WORD $0x6e3adcc6 // FMUL V6, V6, V26 of 4-byte lanes
 	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x6e3fdce7 // FMUL V7, V7, V31 of 4-byte lanes
+	WORD $0x6e39dce7 // FMUL V7, V7, V25 of 4-byte lanes
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	ADD $512, R7
 	ADD $60, R1
 	ADD $60, R2
-	ADD $128, R8
-	SUBS $1, R0
-	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V4.S4
+	VZIP2 V25.S4, V24.S4, V5.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V6.S4
+	VZIP2 V25.S4, V24.S4, V7.S4
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVS -28(R1), F29
+	FMOVS -28(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddc00 // FMUL V0, V0, V29 of 4-byte lanes
+	WORD $0x4e20d484 // FADD V4, V4, V0 of 4-byte lanes
+	WORD $0x6e3ddc21 // FMUL V1, V1, V29 of 4-byte lanes
+	WORD $0x4e21d4a5 // FADD V5, V5, V1 of 4-byte lanes
+	WORD $0x6e3ddc42 // FMUL V2, V2, V29 of 4-byte lanes
+	WORD $0x4e22d4c6 // FADD V6, V6, V2 of 4-byte lanes
+	WORD $0x6e3ddc63 // FMUL V3, V3, V29 of 4-byte lanes
+	WORD $0x4e23d4e7 // FADD V7, V7, V3 of 4-byte lanes
+	VUZP1 V5.S4, V4.S4, V30.S4
 	FMOVQ F30, 0(R10)
-	VUZP2 V1.S4, V0.S4, V30.S4
+	VUZP2 V5.S4, V4.S4, V30.S4
 	FMOVQ F30, 0(R12)
-	VUZP1 V3.S4, V2.S4, V30.S4
+	VUZP1 V7.S4, V6.S4, V30.S4
 	FMOVQ F30, 16(R10)
-	VUZP2 V3.S4, V2.S4, V30.S4
+	VUZP2 V7.S4, V6.S4, V30.S4
 	FMOVQ F30, 16(R12)
+	ADD $128, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tile16x2 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 2 rows of x, ldx words
@@ -38336,24 +38240,20 @@ loop:
 TEXT ·tile16x2(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R5
-	MOVD ldc+72(FP), R6
-	LSL $2, R6
-	FMOVQ 0(R5), F0
-	FMOVQ 16(R5), F1
-	ADD R6, R5
-	FMOVQ 0(R5), F2
-	FMOVQ 16(R5), F3
 	JMP start
 zero:
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
 	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
 	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ F2, 0(R5)
 	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ F3, 16(R5)
 start:
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
@@ -38406,22 +38306,14 @@ loop:
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
-	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
+	WORD $0x6e30dc80 // FMUL V0, V4, V16 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
-	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
+	WORD $0x6e31dca1 // FMUL V1, V5, V17 of 4-byte lanes
 	FMOVS 32(R2), F21
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
-	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
+	WORD $0x6e30dcc2 // FMUL V2, V6, V16 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
-	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
+	WORD $0x6e31dce3 // FMUL V3, V7, V17 of 4-byte lanes
 	VEOR V4.B16, V4.B16, V4.B16
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
@@ -38464,36 +38356,52 @@ loop:
 	FMOVQ 80(R8), F17
 	FMOVS 32(R1), F20
 	WORD $0x4e21d884 // SCVTF V4, V4, V0 of 4-byte lanes
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x6e32dc84 // FMUL V4, V4, V18 of 4-byte lanes
+	WORD $0x6e30dc84 // FMUL V4, V4, V16 of 4-byte lanes
 	WORD $0x4e24d400 // FADD V0, V0, V4 of 4-byte lanes
 	WORD $0x4e21d8a5 // SCVTF V5, V5, V0 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x6e32dca5 // FMUL V5, V5, V18 of 4-byte lanes
+	WORD $0x6e31dca5 // FMUL V5, V5, V17 of 4-byte lanes
 	WORD $0x4e25d421 // FADD V1, V1, V5 of 4-byte lanes
 	FMOVS 32(R2), F21
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
+	WORD $0x6e30dcc6 // FMUL V6, V6, V16 of 4-byte lanes
 	WORD $0x4e26d442 // FADD V2, V2, V6 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
+	WORD $0x6e31dce7 // FMUL V7, V7, V17 of 4-byte lanes
 	WORD $0x4e27d463 // FADD V3, V3, V7 of 4-byte lanes
 	ADD $512, R7
 	ADD $60, R1
 	ADD $60, R2
-	ADD $128, R8
-	SUBS $1, R0
-	BNE loop
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ F0, 0(R5)
-	FMOVQ F1, 16(R5)
+	FMOVQ 0(R5), F4
+	FMOVQ 16(R5), F5
 	ADD R6, R5
-	FMOVQ F2, 0(R5)
-	FMOVQ F3, 16(R5)
+	FMOVQ 0(R5), F6
+	FMOVQ 16(R5), F7
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVS -28(R1), F20
+	WORD $0x4f949000 // FMUL V0, V0, V20[0] of 4-byte lanes
+	WORD $0x4e20d484 // FADD V4, V4, V0 of 4-byte lanes
+	FMOVQ F4, 0(R5)
+	FMOVS -28(R1), F20
+	WORD $0x4f949021 // FMUL V1, V1, V20[0] of 4-byte lanes
+	WORD $0x4e21d4a5 // FADD V5, V5, V1 of 4-byte lanes
+	FMOVQ F5, 16(R5)
+	ADD R6, R5
+	FMOVS -28(R2), F21
+	WORD $0x4f959042 // FMUL V2, V2, V21[0] of 4-byte lanes
+	WORD $0x4e22d4c6 // FADD V6, V6, V2 of 4-byte lanes
+	FMOVQ F6, 0(R5)
+	FMOVS -28(R2), F21
+	WORD $0x4f959063 // FMUL V3, V3, V21[0] of 4-byte lanes
+	WORD $0x4e23d4e7 // FADD V7, V7, V3 of 4-byte lanes
+	FMOVQ F7, 16(R5)
+	ADD $128, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
@@ -38508,28 +38416,6 @@ loop:
 TEXT ·tile16x3I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R10
-	MOVD ldc+72(FP), R11
-	LSL $2, R11
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V0.S4
-	VZIP2 V25.S4, V24.S4, V1.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V2.S4
-	VZIP2 V25.S4, V24.S4, V3.S4
-	ADD R11, R12, R10
-	MOVD R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V4.S4
-	VZIP2 V25.S4, V24.S4, V5.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V6.S4
-	VZIP2 V25.S4, V24.S4, V7.S4
 	JMP start
 zero:
 	VEOR V0.B16, V0.B16, V0.B16
@@ -38540,6 +38426,24 @@ zero:
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
 start:
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
@@ -38616,46 +38520,22 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
-	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x6e3cdd00 // FMUL V0, V8, V28 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
-	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x6e38dd21 // FMUL V1, V9, V24 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
-	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x6e3add42 // FMUL V2, V10, V26 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
-	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R3), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x6e39dd63 // FMUL V3, V11, V25 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
-	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x6e3cdd84 // FMUL V4, V12, V28 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
-	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x6e38dda5 // FMUL V5, V13, V24 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
-	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x6e3addc6 // FMUL V6, V14, V26 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
-	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	WORD $0x6e39dde7 // FMUL V7, V15, V25 of 4-byte lanes
 	FMOVS 48(R1), F29
 	FMOVS 48(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
@@ -38722,71 +38602,101 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3cdd08 // FMUL V8, V8, V28 of 4-byte lanes
 	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x6e38dd29 // FMUL V9, V9, V24 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3add4a // FMUL V10, V10, V26 of 4-byte lanes
 	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x6e39dd6b // FMUL V11, V11, V25 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R3), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3cdd8c // FMUL V12, V12, V28 of 4-byte lanes
 	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x6e38ddad // FMUL V13, V13, V24 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3addce // FMUL V14, V14, V26 of 4-byte lanes
 	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x6e39ddef // FMUL V15, V15, V25 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	ADD $512, R7
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
-	ADD $128, R8
-	SUBS $1, R0
-	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVS -28(R1), F29
+	FMOVS -28(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddc00 // FMUL V0, V0, V29 of 4-byte lanes
+	WORD $0x4e20d508 // FADD V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3ddc21 // FMUL V1, V1, V29 of 4-byte lanes
+	WORD $0x4e21d529 // FADD V9, V9, V1 of 4-byte lanes
+	WORD $0x6e3ddc42 // FMUL V2, V2, V29 of 4-byte lanes
+	WORD $0x4e22d54a // FADD V10, V10, V2 of 4-byte lanes
+	WORD $0x6e3ddc63 // FMUL V3, V3, V29 of 4-byte lanes
+	WORD $0x4e23d56b // FADD V11, V11, V3 of 4-byte lanes
+	VUZP1 V9.S4, V8.S4, V30.S4
 	FMOVQ F30, 0(R10)
-	VUZP2 V1.S4, V0.S4, V30.S4
+	VUZP2 V9.S4, V8.S4, V30.S4
 	FMOVQ F30, 0(R12)
-	VUZP1 V3.S4, V2.S4, V30.S4
+	VUZP1 V11.S4, V10.S4, V30.S4
 	FMOVQ F30, 16(R10)
-	VUZP2 V3.S4, V2.S4, V30.S4
+	VUZP2 V11.S4, V10.S4, V30.S4
 	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	MOVD R10, R12
-	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVS -28(R3), F29
+	FMOVS -28(R3), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddc84 // FMUL V4, V4, V29 of 4-byte lanes
+	WORD $0x4e24d58c // FADD V12, V12, V4 of 4-byte lanes
+	WORD $0x6e3ddca5 // FMUL V5, V5, V29 of 4-byte lanes
+	WORD $0x4e25d5ad // FADD V13, V13, V5 of 4-byte lanes
+	WORD $0x6e3ddcc6 // FMUL V6, V6, V29 of 4-byte lanes
+	WORD $0x4e26d5ce // FADD V14, V14, V6 of 4-byte lanes
+	WORD $0x6e3ddce7 // FMUL V7, V7, V29 of 4-byte lanes
+	WORD $0x4e27d5ef // FADD V15, V15, V7 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
 	FMOVQ F30, 0(R10)
-	VUZP1 V7.S4, V6.S4, V30.S4
+	VUZP1 V15.S4, V14.S4, V30.S4
 	FMOVQ F30, 16(R10)
+	ADD $128, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tile16x3 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 3 rows of x, ldx words
@@ -38801,30 +38711,25 @@ loop:
 TEXT ·tile16x3(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R5
-	MOVD ldc+72(FP), R6
-	LSL $2, R6
-	FMOVQ 0(R5), F0
-	FMOVQ 16(R5), F1
-	ADD R6, R5
-	FMOVQ 0(R5), F2
-	FMOVQ 16(R5), F3
-	ADD R6, R5
-	FMOVQ 0(R5), F4
-	FMOVQ 16(R5), F5
 	JMP start
 zero:
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
 	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
 	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ F2, 0(R5)
 	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ F3, 16(R5)
 	ADD R6, R5
 	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ F4, 0(R5)
 	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ F5, 16(R5)
 start:
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
@@ -38889,31 +38794,19 @@ loop:
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
-	WORD $0x4e26d400 // FADD V0, V0, V6 of 4-byte lanes
+	WORD $0x6e30dcc0 // FMUL V0, V6, V16 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
-	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
+	WORD $0x6e31dce1 // FMUL V1, V7, V17 of 4-byte lanes
 	FMOVS 32(R2), F21
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
-	WORD $0x4e28d442 // FADD V2, V2, V8 of 4-byte lanes
+	WORD $0x6e30dd02 // FMUL V2, V8, V16 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
-	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
+	WORD $0x6e31dd23 // FMUL V3, V9, V17 of 4-byte lanes
 	FMOVS 32(R3), F22
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
-	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
-	WORD $0x4e2ad484 // FADD V4, V4, V10 of 4-byte lanes
+	WORD $0x6e30dd44 // FMUL V4, V10, V16 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
-	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
-	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
+	WORD $0x6e31dd65 // FMUL V5, V11, V17 of 4-byte lanes
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 	VEOR V8.B16, V8.B16, V8.B16
@@ -38967,49 +38860,72 @@ loop:
 	FMOVQ 80(R8), F17
 	FMOVS 32(R1), F20
 	WORD $0x4e21d8c6 // SCVTF V6, V6, V0 of 4-byte lanes
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x6e32dcc6 // FMUL V6, V6, V18 of 4-byte lanes
+	WORD $0x6e30dcc6 // FMUL V6, V6, V16 of 4-byte lanes
 	WORD $0x4e26d400 // FADD V0, V0, V6 of 4-byte lanes
 	WORD $0x4e21d8e7 // SCVTF V7, V7, V0 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x6e32dce7 // FMUL V7, V7, V18 of 4-byte lanes
+	WORD $0x6e31dce7 // FMUL V7, V7, V17 of 4-byte lanes
 	WORD $0x4e27d421 // FADD V1, V1, V7 of 4-byte lanes
 	FMOVS 32(R2), F21
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
+	WORD $0x6e30dd08 // FMUL V8, V8, V16 of 4-byte lanes
 	WORD $0x4e28d442 // FADD V2, V2, V8 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
+	WORD $0x6e31dd29 // FMUL V9, V9, V17 of 4-byte lanes
 	WORD $0x4e29d463 // FADD V3, V3, V9 of 4-byte lanes
 	FMOVS 32(R3), F22
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
-	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
+	WORD $0x6e30dd4a // FMUL V10, V10, V16 of 4-byte lanes
 	WORD $0x4e2ad484 // FADD V4, V4, V10 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
-	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
+	WORD $0x6e31dd6b // FMUL V11, V11, V17 of 4-byte lanes
 	WORD $0x4e2bd4a5 // FADD V5, V5, V11 of 4-byte lanes
 	ADD $512, R7
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
-	ADD $128, R8
-	SUBS $1, R0
-	BNE loop
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ F0, 0(R5)
-	FMOVQ F1, 16(R5)
+	FMOVQ 0(R5), F6
+	FMOVQ 16(R5), F7
 	ADD R6, R5
-	FMOVQ F2, 0(R5)
-	FMOVQ F3, 16(R5)
+	FMOVQ 0(R5), F8
+	FMOVQ 16(R5), F9
 	ADD R6, R5
-	FMOVQ F4, 0(R5)
-	FMOVQ F5, 16(R5)
+	FMOVQ 0(R5), F10
+	FMOVQ 16(R5), F11
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVS -28(R1), F20
+	WORD $0x4f949000 // FMUL V0, V0, V20[0] of 4-byte lanes
+	WORD $0x4e20d4c6 // FADD V6, V6, V0 of 4-byte lanes
+	FMOVQ F6, 0(R5)
+	FMOVS -28(R1), F20
+	WORD $0x4f949021 // FMUL V1, V1, V20[0] of 4-byte lanes
+	WORD $0x4e21d4e7 // FADD V7, V7, V1 of 4-byte lanes
+	FMOVQ F7, 16(R5)
+	ADD R6, R5
+	FMOVS -28(R2), F21
+	WORD $0x4f959042 // FMUL V2, V2, V21[0] of 4-byte lanes
+	WORD $0x4e22d508 // FADD V8, V8, V2 of 4-byte lanes
+	FMOVQ F8, 0(R5)
+	FMOVS -28(R2), F21
+	WORD $0x4f959063 // FMUL V3, V3, V21[0] of 4-byte lanes
+	WORD $0x4e23d529 // FADD V9, V9, V3 of 4-byte lanes
+	FMOVQ F9, 16(R5)
+	ADD R6, R5
+	FMOVS -28(R3), F22
+	WORD $0x4f969084 // FMUL V4, V4, V22[0] of 4-byte lanes
+	WORD $0x4e24d54a // FADD V10, V10, V4 of 4-byte lanes
+	FMOVQ F10, 0(R5)
+	FMOVS -28(R3), F22
+	WORD $0x4f9690a5 // FMUL V5, V5, V22[0] of 4-byte lanes
+	WORD $0x4e25d56b // FADD V11, V11, V5 of 4-byte lanes
+	FMOVQ F11, 16(R5)
+	ADD $128, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
@@ -39024,28 +38940,6 @@ loop:
 TEXT ·tile16x4I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R10
-	MOVD ldc+72(FP), R11
-	LSL $2, R11
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V0.S4
-	VZIP2 V25.S4, V24.S4, V1.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V2.S4
-	VZIP2 V25.S4, V24.S4, V3.S4
-	ADD R11, R12, R10
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V4.S4
-	VZIP2 V25.S4, V24.S4, V5.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V6.S4
-	VZIP2 V25.S4, V24.S4, V7.S4
 	JMP start
 zero:
 	VEOR V0.B16, V0.B16, V0.B16
@@ -39056,6 +38950,28 @@ zero:
 	VEOR V5.B16, V5.B16, V5.B16
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
 start:
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
@@ -39133,46 +39049,22 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
-	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x6e3cdd00 // FMUL V0, V8, V28 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
-	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x6e38dd21 // FMUL V1, V9, V24 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
-	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x6e3add42 // FMUL V2, V10, V26 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
-	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x6e39dd63 // FMUL V3, V11, V25 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
-	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x6e3cdd84 // FMUL V4, V12, V28 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
-	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x6e38dda5 // FMUL V5, V13, V24 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
-	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x6e3addc6 // FMUL V6, V14, V26 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
-	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	WORD $0x6e39dde7 // FMUL V7, V15, V25 of 4-byte lanes
 	FMOVS 48(R1), F29
 	FMOVS 48(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
@@ -39239,76 +39131,106 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x6e3bdd08 // FMUL V8, V8, V27 of 4-byte lanes
+	WORD $0x6e3cdd08 // FMUL V8, V8, V28 of 4-byte lanes
 	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x6e3fdd29 // FMUL V9, V9, V31 of 4-byte lanes
+	WORD $0x6e38dd29 // FMUL V9, V9, V24 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x6e3bdd4a // FMUL V10, V10, V27 of 4-byte lanes
+	WORD $0x6e3add4a // FMUL V10, V10, V26 of 4-byte lanes
 	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x6e3fdd6b // FMUL V11, V11, V31 of 4-byte lanes
+	WORD $0x6e39dd6b // FMUL V11, V11, V25 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3cdd8c // FMUL V12, V12, V28 of 4-byte lanes
 	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x6e38ddad // FMUL V13, V13, V24 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3addce // FMUL V14, V14, V26 of 4-byte lanes
 	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x6e39ddef // FMUL V15, V15, V25 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	ADD $512, R7
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
-	ADD $128, R8
-	SUBS $1, R0
-	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V8.S4
+	VZIP2 V25.S4, V24.S4, V9.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V10.S4
+	VZIP2 V25.S4, V24.S4, V11.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVS -28(R1), F29
+	FMOVS -28(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddc00 // FMUL V0, V0, V29 of 4-byte lanes
+	WORD $0x4e20d508 // FADD V8, V8, V0 of 4-byte lanes
+	WORD $0x6e3ddc21 // FMUL V1, V1, V29 of 4-byte lanes
+	WORD $0x4e21d529 // FADD V9, V9, V1 of 4-byte lanes
+	WORD $0x6e3ddc42 // FMUL V2, V2, V29 of 4-byte lanes
+	WORD $0x4e22d54a // FADD V10, V10, V2 of 4-byte lanes
+	WORD $0x6e3ddc63 // FMUL V3, V3, V29 of 4-byte lanes
+	WORD $0x4e23d56b // FADD V11, V11, V3 of 4-byte lanes
+	VUZP1 V9.S4, V8.S4, V30.S4
 	FMOVQ F30, 0(R10)
-	VUZP2 V1.S4, V0.S4, V30.S4
+	VUZP2 V9.S4, V8.S4, V30.S4
 	FMOVQ F30, 0(R12)
-	VUZP1 V3.S4, V2.S4, V30.S4
+	VUZP1 V11.S4, V10.S4, V30.S4
 	FMOVQ F30, 16(R10)
-	VUZP2 V3.S4, V2.S4, V30.S4
+	VUZP2 V11.S4, V10.S4, V30.S4
 	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVS -28(R3), F29
+	FMOVS -28(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddc84 // FMUL V4, V4, V29 of 4-byte lanes
+	WORD $0x4e24d58c // FADD V12, V12, V4 of 4-byte lanes
+	WORD $0x6e3ddca5 // FMUL V5, V5, V29 of 4-byte lanes
+	WORD $0x4e25d5ad // FADD V13, V13, V5 of 4-byte lanes
+	WORD $0x6e3ddcc6 // FMUL V6, V6, V29 of 4-byte lanes
+	WORD $0x4e26d5ce // FADD V14, V14, V6 of 4-byte lanes
+	WORD $0x6e3ddce7 // FMUL V7, V7, V29 of 4-byte lanes
+	WORD $0x4e27d5ef // FADD V15, V15, V7 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
 	FMOVQ F30, 0(R10)
-	VUZP2 V5.S4, V4.S4, V30.S4
+	VUZP2 V13.S4, V12.S4, V30.S4
 	FMOVQ F30, 0(R12)
-	VUZP1 V7.S4, V6.S4, V30.S4
+	VUZP1 V15.S4, V14.S4, V30.S4
 	FMOVQ F30, 16(R10)
-	VUZP2 V7.S4, V6.S4, V30.S4
+	VUZP2 V15.S4, V14.S4, V30.S4
 	FMOVQ F30, 16(R12)
+	ADD $128, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tile16x4 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 4 rows of x, ldx words
@@ -39323,36 +39245,30 @@ loop:
 TEXT ·tile16x4(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R5
-	MOVD ldc+72(FP), R6
-	LSL $2, R6
-	FMOVQ 0(R5), F0
-	FMOVQ 16(R5), F1
-	ADD R6, R5
-	FMOVQ 0(R5), F2
-	FMOVQ 16(R5), F3
-	ADD R6, R5
-	FMOVQ 0(R5), F4
-	FMOVQ 16(R5), F5
-	ADD R6, R5
-	FMOVQ 0(R5), F6
-	FMOVQ 16(R5), F7
 	JMP start
 zero:
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
 	VEOR V0.B16, V0.B16, V0.B16
+	FMOVQ F0, 0(R5)
 	VEOR V1.B16, V1.B16, V1.B16
+	FMOVQ F1, 16(R5)
 	ADD R6, R5
 	VEOR V2.B16, V2.B16, V2.B16
+	FMOVQ F2, 0(R5)
 	VEOR V3.B16, V3.B16, V3.B16
+	FMOVQ F3, 16(R5)
 	ADD R6, R5
 	VEOR V4.B16, V4.B16, V4.B16
+	FMOVQ F4, 0(R5)
 	VEOR V5.B16, V5.B16, V5.B16
+	FMOVQ F5, 16(R5)
 	ADD R6, R5
 	VEOR V6.B16, V6.B16, V6.B16
+	FMOVQ F6, 0(R5)
 	VEOR V7.B16, V7.B16, V7.B16
+	FMOVQ F7, 16(R5)
 start:
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R5
@@ -39429,40 +39345,24 @@ loop:
 	FMOVQ 16(R8), F17
 	FMOVS 32(R1), F20
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
-	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
+	WORD $0x6e30dd00 // FMUL V0, V8, V16 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
-	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
+	WORD $0x6e31dd21 // FMUL V1, V9, V17 of 4-byte lanes
 	FMOVS 32(R2), F21
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
-	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
+	WORD $0x6e30dd42 // FMUL V2, V10, V16 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
-	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
+	WORD $0x6e31dd63 // FMUL V3, V11, V17 of 4-byte lanes
 	FMOVS 32(R3), F22
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
-	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
-	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
+	WORD $0x6e30dd84 // FMUL V4, V12, V16 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
-	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
-	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
+	WORD $0x6e31dda5 // FMUL V5, V13, V17 of 4-byte lanes
 	FMOVS 32(R4), F23
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
-	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
-	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
+	WORD $0x6e30ddc6 // FMUL V6, V14, V16 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
-	WORD $0x6e32ddef // FMUL V15, V15, V18 of 4-byte lanes
-	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
+	WORD $0x6e31dde7 // FMUL V7, V15, V17 of 4-byte lanes
 	VEOR V8.B16, V8.B16, V8.B16
 	VEOR V9.B16, V9.B16, V9.B16
 	VEOR V10.B16, V10.B16, V10.B16
@@ -39527,62 +39427,92 @@ loop:
 	FMOVQ 80(R8), F17
 	FMOVS 32(R1), F20
 	WORD $0x4e21d908 // SCVTF V8, V8, V0 of 4-byte lanes
-	WORD $0x4f949212 // FMUL V18, V16, V20[0] of 4-byte lanes
-	WORD $0x6e32dd08 // FMUL V8, V8, V18 of 4-byte lanes
+	WORD $0x6e30dd08 // FMUL V8, V8, V16 of 4-byte lanes
 	WORD $0x4e28d400 // FADD V0, V0, V8 of 4-byte lanes
 	WORD $0x4e21d929 // SCVTF V9, V9, V0 of 4-byte lanes
-	WORD $0x4f949232 // FMUL V18, V17, V20[0] of 4-byte lanes
-	WORD $0x6e32dd29 // FMUL V9, V9, V18 of 4-byte lanes
+	WORD $0x6e31dd29 // FMUL V9, V9, V17 of 4-byte lanes
 	WORD $0x4e29d421 // FADD V1, V1, V9 of 4-byte lanes
 	FMOVS 32(R2), F21
 	WORD $0x4e21d94a // SCVTF V10, V10, V0 of 4-byte lanes
-	WORD $0x4f959212 // FMUL V18, V16, V21[0] of 4-byte lanes
-	WORD $0x6e32dd4a // FMUL V10, V10, V18 of 4-byte lanes
+	WORD $0x6e30dd4a // FMUL V10, V10, V16 of 4-byte lanes
 	WORD $0x4e2ad442 // FADD V2, V2, V10 of 4-byte lanes
 	WORD $0x4e21d96b // SCVTF V11, V11, V0 of 4-byte lanes
-	WORD $0x4f959232 // FMUL V18, V17, V21[0] of 4-byte lanes
-	WORD $0x6e32dd6b // FMUL V11, V11, V18 of 4-byte lanes
+	WORD $0x6e31dd6b // FMUL V11, V11, V17 of 4-byte lanes
 	WORD $0x4e2bd463 // FADD V3, V3, V11 of 4-byte lanes
 	FMOVS 32(R3), F22
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x4f969212 // FMUL V18, V16, V22[0] of 4-byte lanes
-	WORD $0x6e32dd8c // FMUL V12, V12, V18 of 4-byte lanes
+	WORD $0x6e30dd8c // FMUL V12, V12, V16 of 4-byte lanes
 	WORD $0x4e2cd484 // FADD V4, V4, V12 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x4f969232 // FMUL V18, V17, V22[0] of 4-byte lanes
-	WORD $0x6e32ddad // FMUL V13, V13, V18 of 4-byte lanes
+	WORD $0x6e31ddad // FMUL V13, V13, V17 of 4-byte lanes
 	WORD $0x4e2dd4a5 // FADD V5, V5, V13 of 4-byte lanes
 	FMOVS 32(R4), F23
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x4f979212 // FMUL V18, V16, V23[0] of 4-byte lanes
-	WORD $0x6e32ddce // FMUL V14, V14, V18 of 4-byte lanes
+	WORD $0x6e30ddce // FMUL V14, V14, V16 of 4-byte lanes
 	WORD $0x4e2ed4c6 // FADD V6, V6, V14 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x4f979232 // FMUL V18, V17, V23[0] of 4-byte lanes
-	WORD $0x6e32ddef // FMUL V15, V15, V18 of 4-byte lanes
+	WORD $0x6e31ddef // FMUL V15, V15, V17 of 4-byte lanes
 	WORD $0x4e2fd4e7 // FADD V7, V7, V15 of 4-byte lanes
 	ADD $512, R7
 	ADD $60, R1
 	ADD $60, R2
 	ADD $60, R3
 	ADD $60, R4
-	ADD $128, R8
-	SUBS $1, R0
-	BNE loop
 	MOVD c+64(FP), R5
 	MOVD ldc+72(FP), R6
 	LSL $2, R6
-	FMOVQ F0, 0(R5)
-	FMOVQ F1, 16(R5)
+	FMOVQ 0(R5), F8
+	FMOVQ 16(R5), F9
 	ADD R6, R5
-	FMOVQ F2, 0(R5)
-	FMOVQ F3, 16(R5)
+	FMOVQ 0(R5), F10
+	FMOVQ 16(R5), F11
 	ADD R6, R5
-	FMOVQ F4, 0(R5)
-	FMOVQ F5, 16(R5)
+	FMOVQ 0(R5), F12
+	FMOVQ 16(R5), F13
 	ADD R6, R5
-	FMOVQ F6, 0(R5)
-	FMOVQ F7, 16(R5)
+	FMOVQ 0(R5), F14
+	FMOVQ 16(R5), F15
+	MOVD c+64(FP), R5
+	MOVD ldc+72(FP), R6
+	LSL $2, R6
+	FMOVS -28(R1), F20
+	WORD $0x4f949000 // FMUL V0, V0, V20[0] of 4-byte lanes
+	WORD $0x4e20d508 // FADD V8, V8, V0 of 4-byte lanes
+	FMOVQ F8, 0(R5)
+	FMOVS -28(R1), F20
+	WORD $0x4f949021 // FMUL V1, V1, V20[0] of 4-byte lanes
+	WORD $0x4e21d529 // FADD V9, V9, V1 of 4-byte lanes
+	FMOVQ F9, 16(R5)
+	ADD R6, R5
+	FMOVS -28(R2), F21
+	WORD $0x4f959042 // FMUL V2, V2, V21[0] of 4-byte lanes
+	WORD $0x4e22d54a // FADD V10, V10, V2 of 4-byte lanes
+	FMOVQ F10, 0(R5)
+	FMOVS -28(R2), F21
+	WORD $0x4f959063 // FMUL V3, V3, V21[0] of 4-byte lanes
+	WORD $0x4e23d56b // FADD V11, V11, V3 of 4-byte lanes
+	FMOVQ F11, 16(R5)
+	ADD R6, R5
+	FMOVS -28(R3), F22
+	WORD $0x4f969084 // FMUL V4, V4, V22[0] of 4-byte lanes
+	WORD $0x4e24d58c // FADD V12, V12, V4 of 4-byte lanes
+	FMOVQ F12, 0(R5)
+	FMOVS -28(R3), F22
+	WORD $0x4f9690a5 // FMUL V5, V5, V22[0] of 4-byte lanes
+	WORD $0x4e25d5ad // FADD V13, V13, V5 of 4-byte lanes
+	FMOVQ F13, 16(R5)
+	ADD R6, R5
+	FMOVS -28(R4), F23
+	WORD $0x4f9790c6 // FMUL V6, V6, V23[0] of 4-byte lanes
+	WORD $0x4e26d5ce // FADD V14, V14, V6 of 4-byte lanes
+	FMOVQ F14, 0(R5)
+	FMOVS -28(R4), F23
+	WORD $0x4f9790e7 // FMUL V7, V7, V23[0] of 4-byte lanes
+	WORD $0x4e27d5ef // FADD V15, V15, V7 of 4-byte lanes
+	FMOVQ F15, 16(R5)
+	ADD $128, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tile16x5 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 5 rows of x, ldx words
@@ -39597,38 +39527,6 @@ loop:
 TEXT ·tile16x5I8MM(SB), NOSPLIT, $0-81
 	MOVBU add+80(FP), R0
 	CBZ R0, zero
-	MOVD c+64(FP), R10
-	MOVD ldc+72(FP), R11
-	LSL $2, R11
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V0.S4
-	VZIP2 V25.S4, V24.S4, V1.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V2.S4
-	VZIP2 V25.S4, V24.S4, V3.S4
-	ADD R11, R12, R10
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V4.S4
-	VZIP2 V25.S4, V24.S4, V5.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V6.S4
-	VZIP2 V25.S4, V24.S4, V7.S4
-	ADD R11, R12, R10
-	MOVD R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V8.S4
-	VZIP2 V25.S4, V24.S4, V9.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V10.S4
-	VZIP2 V25.S4, V24.S4, V11.S4
 	JMP start
 zero:
 	VEOR V0.B16, V0.B16, V0.B16
@@ -39643,6 +39541,34 @@ zero:
 	VEOR V9.B16, V9.B16, V9.B16
 	VEOR V10.B16, V10.B16, V10.B16
 	VEOR V11.B16, V11.B16, V11.B16
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V1.S4, V0.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V3.S4, V2.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V5.S4, V4.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V7.S4, V6.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R10)
 start:
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
@@ -39743,66 +39669,30 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
-	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x6e3cdd80 // FMUL V0, V12, V28 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
-	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x6e38dda1 // FMUL V1, V13, V24 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
-	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x6e3addc2 // FMUL V2, V14, V26 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
-	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x6e39dde3 // FMUL V3, V15, V25 of 4-byte lanes
 	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
-	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
-	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x6e3cde04 // FMUL V4, V16, V28 of 4-byte lanes
 	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
-	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
-	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x6e38de25 // FMUL V5, V17, V24 of 4-byte lanes
 	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
-	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
-	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x6e3ade46 // FMUL V6, V18, V26 of 4-byte lanes
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
-	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
-	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVS 32(R5), F29
-	FMOVS 32(R5), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x6e39de67 // FMUL V7, V19, V25 of 4-byte lanes
 	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
-	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
-	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x6e3cde88 // FMUL V8, V20, V28 of 4-byte lanes
 	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
-	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
-	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x6e38dea9 // FMUL V9, V21, V24 of 4-byte lanes
 	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
-	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
-	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x6e3adeca // FMUL V10, V22, V26 of 4-byte lanes
 	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
-	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
-	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	WORD $0x6e39deeb // FMUL V11, V23, V25 of 4-byte lanes
 	FMOVS 48(R1), F29
 	FMOVS 48(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
@@ -39891,65 +39781,41 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3cdd8c // FMUL V12, V12, V28 of 4-byte lanes
 	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x6e38ddad // FMUL V13, V13, V24 of 4-byte lanes
 	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3addce // FMUL V14, V14, V26 of 4-byte lanes
 	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x6e39ddef // FMUL V15, V15, V25 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
-	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3cde10 // FMUL V16, V16, V28 of 4-byte lanes
 	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
-	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x6e38de31 // FMUL V17, V17, V24 of 4-byte lanes
 	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
-	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ade52 // FMUL V18, V18, V26 of 4-byte lanes
 	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
-	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x6e39de73 // FMUL V19, V19, V25 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVS 32(R5), F29
-	FMOVS 32(R5), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
-	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3cde94 // FMUL V20, V20, V28 of 4-byte lanes
 	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
-	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x6e38deb5 // FMUL V21, V21, V24 of 4-byte lanes
 	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
-	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3aded6 // FMUL V22, V22, V26 of 4-byte lanes
 	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
-	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x6e39def7 // FMUL V23, V23, V25 of 4-byte lanes
 	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
 	ADD $512, R7
 	ADD $60, R1
@@ -39957,9 +39823,133 @@ loop:
 	ADD $60, R3
 	ADD $60, R4
 	ADD $60, R5
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V16.S4
+	VZIP2 V25.S4, V24.S4, V17.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V18.S4
+	VZIP2 V25.S4, V24.S4, V19.S4
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V20.S4
+	VZIP2 V25.S4, V24.S4, V21.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V22.S4
+	VZIP2 V25.S4, V24.S4, V23.S4
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVS -28(R1), F29
+	FMOVS -28(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddc00 // FMUL V0, V0, V29 of 4-byte lanes
+	WORD $0x4e20d58c // FADD V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3ddc21 // FMUL V1, V1, V29 of 4-byte lanes
+	WORD $0x4e21d5ad // FADD V13, V13, V1 of 4-byte lanes
+	WORD $0x6e3ddc42 // FMUL V2, V2, V29 of 4-byte lanes
+	WORD $0x4e22d5ce // FADD V14, V14, V2 of 4-byte lanes
+	WORD $0x6e3ddc63 // FMUL V3, V3, V29 of 4-byte lanes
+	WORD $0x4e23d5ef // FADD V15, V15, V3 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V13.S4, V12.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V15.S4, V14.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVS -28(R3), F29
+	FMOVS -28(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddc84 // FMUL V4, V4, V29 of 4-byte lanes
+	WORD $0x4e24d610 // FADD V16, V16, V4 of 4-byte lanes
+	WORD $0x6e3ddca5 // FMUL V5, V5, V29 of 4-byte lanes
+	WORD $0x4e25d631 // FADD V17, V17, V5 of 4-byte lanes
+	WORD $0x6e3ddcc6 // FMUL V6, V6, V29 of 4-byte lanes
+	WORD $0x4e26d652 // FADD V18, V18, V6 of 4-byte lanes
+	WORD $0x6e3ddce7 // FMUL V7, V7, V29 of 4-byte lanes
+	WORD $0x4e27d673 // FADD V19, V19, V7 of 4-byte lanes
+	VUZP1 V17.S4, V16.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP2 V17.S4, V16.S4, V30.S4
+	FMOVQ F30, 0(R12)
+	VUZP1 V19.S4, V18.S4, V30.S4
+	FMOVQ F30, 16(R10)
+	VUZP2 V19.S4, V18.S4, V30.S4
+	FMOVQ F30, 16(R12)
+	ADD R11, R12, R10
+	MOVD R10, R12
+	FMOVS -28(R5), F29
+	FMOVS -28(R5), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddd08 // FMUL V8, V8, V29 of 4-byte lanes
+	WORD $0x4e28d694 // FADD V20, V20, V8 of 4-byte lanes
+	WORD $0x6e3ddd29 // FMUL V9, V9, V29 of 4-byte lanes
+	WORD $0x4e29d6b5 // FADD V21, V21, V9 of 4-byte lanes
+	WORD $0x6e3ddd4a // FMUL V10, V10, V29 of 4-byte lanes
+	WORD $0x4e2ad6d6 // FADD V22, V22, V10 of 4-byte lanes
+	WORD $0x6e3ddd6b // FMUL V11, V11, V29 of 4-byte lanes
+	WORD $0x4e2bd6f7 // FADD V23, V23, V11 of 4-byte lanes
+	VUZP1 V21.S4, V20.S4, V30.S4
+	FMOVQ F30, 0(R10)
+	VUZP1 V23.S4, V22.S4, V30.S4
+	FMOVQ F30, 16(R10)
 	ADD $128, R8
 	SUBS $1, R0
 	BNE loop
+	RET
+
+// tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
+// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
+// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
+// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
+// otherwise half a panel.
+// A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
+// then as many integers; weights in V24 to V26 and V28.
+//
+// func tile16x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
+TEXT ·tile16x6I8MM(SB), NOSPLIT, $0-81
+	MOVBU add+80(FP), R0
+	CBZ R0, zero
+	JMP start
+zero:
+	VEOR V0.B16, V0.B16, V0.B16
+	VEOR V1.B16, V1.B16, V1.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	VEOR V4.B16, V4.B16, V4.B16
+	VEOR V5.B16, V5.B16, V5.B16
+	VEOR V6.B16, V6.B16, V6.B16
+	VEOR V7.B16, V7.B16, V7.B16
+	VEOR V8.B16, V8.B16, V8.B16
+	VEOR V9.B16, V9.B16, V9.B16
+	VEOR V10.B16, V10.B16, V10.B16
+	VEOR V11.B16, V11.B16, V11.B16
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
@@ -39983,71 +39973,15 @@ loop:
 	VUZP2 V7.S4, V6.S4, V30.S4
 	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
-	MOVD R10, R12
+	ADD R11, R10, R12
 	VUZP1 V9.S4, V8.S4, V30.S4
 	FMOVQ F30, 0(R10)
+	VUZP2 V9.S4, V8.S4, V30.S4
+	FMOVQ F30, 0(R12)
 	VUZP1 V11.S4, V10.S4, V30.S4
 	FMOVQ F30, 16(R10)
-	RET
-
-// tile16x6 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 6 rows of x, ldx words
-// apart, of so many groups. w has a scale for 16 weights. With AVX-512 it has two panels, the bytes of
-// the other beginning wnext bytes and its scales snext numbers further on, its offsets as many or
-// twice as many; with AVX-VNNI one; with AVX2 one, its halves as apart writes them, wnext bytes apart;
-// otherwise half a panel.
-// A turn reads 32 weights of 8 rows, 256 bytes, and 360 bytes of x. Sums in the lowest 12 registers,
-// then as many integers; weights in V24 to V26 and V28.
-//
-// func tile16x6I8MM(groups int, w *byte, wnext int, s, m *float32, snext int, x *uint32, ldx int, c *float32, ldc int, add bool)
-TEXT ·tile16x6I8MM(SB), NOSPLIT, $0-81
-	MOVBU add+80(FP), R0
-	CBZ R0, zero
-	MOVD c+64(FP), R10
-	MOVD ldc+72(FP), R11
-	LSL $2, R11
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V0.S4
-	VZIP2 V25.S4, V24.S4, V1.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V2.S4
-	VZIP2 V25.S4, V24.S4, V3.S4
-	ADD R11, R12, R10
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V4.S4
-	VZIP2 V25.S4, V24.S4, V5.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V6.S4
-	VZIP2 V25.S4, V24.S4, V7.S4
-	ADD R11, R12, R10
-	ADD R11, R10, R12
-	FMOVQ 0(R10), F24
-	FMOVQ 0(R12), F25
-	VZIP1 V25.S4, V24.S4, V8.S4
-	VZIP2 V25.S4, V24.S4, V9.S4
-	FMOVQ 16(R10), F24
-	FMOVQ 16(R12), F25
-	VZIP1 V25.S4, V24.S4, V10.S4
-	VZIP2 V25.S4, V24.S4, V11.S4
-	JMP start
-zero:
-	VEOR V0.B16, V0.B16, V0.B16
-	VEOR V1.B16, V1.B16, V1.B16
-	VEOR V2.B16, V2.B16, V2.B16
-	VEOR V3.B16, V3.B16, V3.B16
-	VEOR V4.B16, V4.B16, V4.B16
-	VEOR V5.B16, V5.B16, V5.B16
-	VEOR V6.B16, V6.B16, V6.B16
-	VEOR V7.B16, V7.B16, V7.B16
-	VEOR V8.B16, V8.B16, V8.B16
-	VEOR V9.B16, V9.B16, V9.B16
-	VEOR V10.B16, V10.B16, V10.B16
-	VEOR V11.B16, V11.B16, V11.B16
+	VUZP2 V11.S4, V10.S4, V30.S4
+	FMOVQ F30, 16(R12)
 start:
 	MOVD x+48(FP), R1
 	MOVD ldx+56(FP), R10
@@ -40149,66 +40083,30 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
-	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x6e3cdd80 // FMUL V0, V12, V28 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
-	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x6e38dda1 // FMUL V1, V13, V24 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
-	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x6e3addc2 // FMUL V2, V14, V26 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
-	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x6e39dde3 // FMUL V3, V15, V25 of 4-byte lanes
 	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
-	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
-	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x6e3cde04 // FMUL V4, V16, V28 of 4-byte lanes
 	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
-	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
-	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x6e38de25 // FMUL V5, V17, V24 of 4-byte lanes
 	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
-	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
-	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x6e3ade46 // FMUL V6, V18, V26 of 4-byte lanes
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
-	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
-	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVS 32(R5), F29
-	FMOVS 32(R6), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
+	WORD $0x6e39de67 // FMUL V7, V19, V25 of 4-byte lanes
 	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
-	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
-	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
+	WORD $0x6e3cde88 // FMUL V8, V20, V28 of 4-byte lanes
 	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
-	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
-	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
+	WORD $0x6e38dea9 // FMUL V9, V21, V24 of 4-byte lanes
 	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
-	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
-	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
+	WORD $0x6e3adeca // FMUL V10, V22, V26 of 4-byte lanes
 	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
-	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
-	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
+	WORD $0x6e39deeb // FMUL V11, V23, V25 of 4-byte lanes
 	FMOVS 48(R1), F29
 	FMOVS 48(R2), F30
 	VZIP1 V30.S4, V29.S4, V29.S4
@@ -40297,65 +40195,41 @@ loop:
 	VZIP2 V24.S4, V24.S4, V24.S4
 	VZIP1 V25.S4, V25.S4, V26.S4
 	VZIP2 V25.S4, V25.S4, V25.S4
-	FMOVS 32(R1), F29
-	FMOVS 32(R2), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21d98c // SCVTF V12, V12, V0 of 4-byte lanes
-	WORD $0x6e3bdd8c // FMUL V12, V12, V27 of 4-byte lanes
+	WORD $0x6e3cdd8c // FMUL V12, V12, V28 of 4-byte lanes
 	WORD $0x4e2cd400 // FADD V0, V0, V12 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21d9ad // SCVTF V13, V13, V0 of 4-byte lanes
-	WORD $0x6e3fddad // FMUL V13, V13, V31 of 4-byte lanes
+	WORD $0x6e38ddad // FMUL V13, V13, V24 of 4-byte lanes
 	WORD $0x4e2dd421 // FADD V1, V1, V13 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21d9ce // SCVTF V14, V14, V0 of 4-byte lanes
-	WORD $0x6e3bddce // FMUL V14, V14, V27 of 4-byte lanes
+	WORD $0x6e3addce // FMUL V14, V14, V26 of 4-byte lanes
 	WORD $0x4e2ed442 // FADD V2, V2, V14 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21d9ef // SCVTF V15, V15, V0 of 4-byte lanes
-	WORD $0x6e3fddef // FMUL V15, V15, V31 of 4-byte lanes
+	WORD $0x6e39ddef // FMUL V15, V15, V25 of 4-byte lanes
 	WORD $0x4e2fd463 // FADD V3, V3, V15 of 4-byte lanes
-	FMOVS 32(R3), F29
-	FMOVS 32(R4), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21da10 // SCVTF V16, V16, V0 of 4-byte lanes
-	WORD $0x6e3bde10 // FMUL V16, V16, V27 of 4-byte lanes
+	WORD $0x6e3cde10 // FMUL V16, V16, V28 of 4-byte lanes
 	WORD $0x4e30d484 // FADD V4, V4, V16 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21da31 // SCVTF V17, V17, V0 of 4-byte lanes
-	WORD $0x6e3fde31 // FMUL V17, V17, V31 of 4-byte lanes
+	WORD $0x6e38de31 // FMUL V17, V17, V24 of 4-byte lanes
 	WORD $0x4e31d4a5 // FADD V5, V5, V17 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21da52 // SCVTF V18, V18, V0 of 4-byte lanes
-	WORD $0x6e3bde52 // FMUL V18, V18, V27 of 4-byte lanes
+	WORD $0x6e3ade52 // FMUL V18, V18, V26 of 4-byte lanes
 	WORD $0x4e32d4c6 // FADD V6, V6, V18 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21da73 // SCVTF V19, V19, V0 of 4-byte lanes
-	WORD $0x6e3fde73 // FMUL V19, V19, V31 of 4-byte lanes
+	WORD $0x6e39de73 // FMUL V19, V19, V25 of 4-byte lanes
 	WORD $0x4e33d4e7 // FADD V7, V7, V19 of 4-byte lanes
-	FMOVS 32(R5), F29
-	FMOVS 32(R6), F30
-	VZIP1 V30.S4, V29.S4, V29.S4
-	VDUP V29.D[0], V29.D2
-	WORD $0x6e3ddf9b // FMUL V27, V28, V29 of 4-byte lanes
 	WORD $0x4e21da94 // SCVTF V20, V20, V0 of 4-byte lanes
-	WORD $0x6e3bde94 // FMUL V20, V20, V27 of 4-byte lanes
+	WORD $0x6e3cde94 // FMUL V20, V20, V28 of 4-byte lanes
 	WORD $0x4e34d508 // FADD V8, V8, V20 of 4-byte lanes
-	WORD $0x6e3ddf1f // FMUL V31, V24, V29 of 4-byte lanes
 	WORD $0x4e21dab5 // SCVTF V21, V21, V0 of 4-byte lanes
-	WORD $0x6e3fdeb5 // FMUL V21, V21, V31 of 4-byte lanes
+	WORD $0x6e38deb5 // FMUL V21, V21, V24 of 4-byte lanes
 	WORD $0x4e35d529 // FADD V9, V9, V21 of 4-byte lanes
-	WORD $0x6e3ddf5b // FMUL V27, V26, V29 of 4-byte lanes
 	WORD $0x4e21dad6 // SCVTF V22, V22, V0 of 4-byte lanes
-	WORD $0x6e3bded6 // FMUL V22, V22, V27 of 4-byte lanes
+	WORD $0x6e3aded6 // FMUL V22, V22, V26 of 4-byte lanes
 	WORD $0x4e36d54a // FADD V10, V10, V22 of 4-byte lanes
-	WORD $0x6e3ddf3f // FMUL V31, V25, V29 of 4-byte lanes
 	WORD $0x4e21daf7 // SCVTF V23, V23, V0 of 4-byte lanes
-	WORD $0x6e3fdef7 // FMUL V23, V23, V31 of 4-byte lanes
+	WORD $0x6e39def7 // FMUL V23, V23, V25 of 4-byte lanes
 	WORD $0x4e37d56b // FADD V11, V11, V23 of 4-byte lanes
 	ADD $512, R7
 	ADD $60, R1
@@ -40364,41 +40238,109 @@ loop:
 	ADD $60, R4
 	ADD $60, R5
 	ADD $60, R6
-	ADD $128, R8
-	SUBS $1, R0
-	BNE loop
 	MOVD c+64(FP), R10
 	MOVD ldc+72(FP), R11
 	LSL $2, R11
 	ADD R11, R10, R12
-	VUZP1 V1.S4, V0.S4, V30.S4
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V12.S4
+	VZIP2 V25.S4, V24.S4, V13.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V14.S4
+	VZIP2 V25.S4, V24.S4, V15.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V16.S4
+	VZIP2 V25.S4, V24.S4, V17.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V18.S4
+	VZIP2 V25.S4, V24.S4, V19.S4
+	ADD R11, R12, R10
+	ADD R11, R10, R12
+	FMOVQ 0(R10), F24
+	FMOVQ 0(R12), F25
+	VZIP1 V25.S4, V24.S4, V20.S4
+	VZIP2 V25.S4, V24.S4, V21.S4
+	FMOVQ 16(R10), F24
+	FMOVQ 16(R12), F25
+	VZIP1 V25.S4, V24.S4, V22.S4
+	VZIP2 V25.S4, V24.S4, V23.S4
+	MOVD c+64(FP), R10
+	MOVD ldc+72(FP), R11
+	LSL $2, R11
+	ADD R11, R10, R12
+	FMOVS -28(R1), F29
+	FMOVS -28(R2), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddc00 // FMUL V0, V0, V29 of 4-byte lanes
+	WORD $0x4e20d58c // FADD V12, V12, V0 of 4-byte lanes
+	WORD $0x6e3ddc21 // FMUL V1, V1, V29 of 4-byte lanes
+	WORD $0x4e21d5ad // FADD V13, V13, V1 of 4-byte lanes
+	WORD $0x6e3ddc42 // FMUL V2, V2, V29 of 4-byte lanes
+	WORD $0x4e22d5ce // FADD V14, V14, V2 of 4-byte lanes
+	WORD $0x6e3ddc63 // FMUL V3, V3, V29 of 4-byte lanes
+	WORD $0x4e23d5ef // FADD V15, V15, V3 of 4-byte lanes
+	VUZP1 V13.S4, V12.S4, V30.S4
 	FMOVQ F30, 0(R10)
-	VUZP2 V1.S4, V0.S4, V30.S4
+	VUZP2 V13.S4, V12.S4, V30.S4
 	FMOVQ F30, 0(R12)
-	VUZP1 V3.S4, V2.S4, V30.S4
+	VUZP1 V15.S4, V14.S4, V30.S4
 	FMOVQ F30, 16(R10)
-	VUZP2 V3.S4, V2.S4, V30.S4
+	VUZP2 V15.S4, V14.S4, V30.S4
 	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V5.S4, V4.S4, V30.S4
+	FMOVS -28(R3), F29
+	FMOVS -28(R4), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddc84 // FMUL V4, V4, V29 of 4-byte lanes
+	WORD $0x4e24d610 // FADD V16, V16, V4 of 4-byte lanes
+	WORD $0x6e3ddca5 // FMUL V5, V5, V29 of 4-byte lanes
+	WORD $0x4e25d631 // FADD V17, V17, V5 of 4-byte lanes
+	WORD $0x6e3ddcc6 // FMUL V6, V6, V29 of 4-byte lanes
+	WORD $0x4e26d652 // FADD V18, V18, V6 of 4-byte lanes
+	WORD $0x6e3ddce7 // FMUL V7, V7, V29 of 4-byte lanes
+	WORD $0x4e27d673 // FADD V19, V19, V7 of 4-byte lanes
+	VUZP1 V17.S4, V16.S4, V30.S4
 	FMOVQ F30, 0(R10)
-	VUZP2 V5.S4, V4.S4, V30.S4
+	VUZP2 V17.S4, V16.S4, V30.S4
 	FMOVQ F30, 0(R12)
-	VUZP1 V7.S4, V6.S4, V30.S4
+	VUZP1 V19.S4, V18.S4, V30.S4
 	FMOVQ F30, 16(R10)
-	VUZP2 V7.S4, V6.S4, V30.S4
+	VUZP2 V19.S4, V18.S4, V30.S4
 	FMOVQ F30, 16(R12)
 	ADD R11, R12, R10
 	ADD R11, R10, R12
-	VUZP1 V9.S4, V8.S4, V30.S4
+	FMOVS -28(R5), F29
+	FMOVS -28(R6), F30
+	VZIP1 V30.S4, V29.S4, V29.S4
+	VDUP V29.D[0], V29.D2
+	WORD $0x6e3ddd08 // FMUL V8, V8, V29 of 4-byte lanes
+	WORD $0x4e28d694 // FADD V20, V20, V8 of 4-byte lanes
+	WORD $0x6e3ddd29 // FMUL V9, V9, V29 of 4-byte lanes
+	WORD $0x4e29d6b5 // FADD V21, V21, V9 of 4-byte lanes
+	WORD $0x6e3ddd4a // FMUL V10, V10, V29 of 4-byte lanes
+	WORD $0x4e2ad6d6 // FADD V22, V22, V10 of 4-byte lanes
+	WORD $0x6e3ddd6b // FMUL V11, V11, V29 of 4-byte lanes
+	WORD $0x4e2bd6f7 // FADD V23, V23, V11 of 4-byte lanes
+	VUZP1 V21.S4, V20.S4, V30.S4
 	FMOVQ F30, 0(R10)
-	VUZP2 V9.S4, V8.S4, V30.S4
+	VUZP2 V21.S4, V20.S4, V30.S4
 	FMOVQ F30, 0(R12)
-	VUZP1 V11.S4, V10.S4, V30.S4
+	VUZP1 V23.S4, V22.S4, V30.S4
 	FMOVQ F30, 16(R10)
-	VUZP2 V11.S4, V10.S4, V30.S4
+	VUZP2 V23.S4, V22.S4, V30.S4
 	FMOVQ F30, 16(R12)
+	ADD $128, R8
+	SUBS $1, R0
+	BNE loop
 	RET
 
 // tileOffsetsx1 computes c[i·ldc+j] = (row i of x)·(row j of w), or adds it, for 1 rows of x, ldx

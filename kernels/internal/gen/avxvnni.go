@@ -64,7 +64,7 @@ func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 			}
 		}
 	}
-	kept := form.groups() > 1 // results stay in c, and sums are of what shares a scale
+	kept := form.kept()
 	s.p("CMPB %s, $0", s.args["add"])
 	s.p("JEQ zero")
 	if !kept {
@@ -103,18 +103,27 @@ func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 				}
 			}
 		}
-		for v := 0; v < vectors && !kept; v++ {
+		for v := 0; v < vectors && form.groups() == 1; v++ {
 			s.p("VMOVUPS %d(DX), Y%d", 64*part+32*v, weights+v)
 		}
 		for i := range rows {
-			s.p("VBROADCASTSS %s, Y%d", place(i, recordScale), scratch)
+			if form.parts() == 1 {
+				s.p("VBROADCASTSS %s, Y%d", place(i, recordScale), scratch)
+			}
 			for v := range vectors {
 				a, by := acc(i, v), scratch
-				if !kept {
+				switch {
+				case !kept:
 					by = other
 					s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights+v, by)
+				case form.parts() > 1:
+					by = weights + v
 				}
 				s.p("VCVTDQ2PS Y%d, Y%d", a, a)
+				if form.parts() > 1 && part == 0 {
+					s.p("VMULPS Y%d, Y%d, Y%d", by, a, sum(i, v))
+					continue
+				}
 				s.p("VMULPS Y%d, Y%d, Y%d", by, a, a)
 				s.p("VADDPS Y%d, Y%d, Y%d", a, sum(i, v), sum(i, v))
 			}
@@ -123,6 +132,17 @@ func (s *source) qdotTileVNNI(f *function, form tileForm, rows int) {
 			eachOffset(part, sum)
 		}
 	}, func() {
+		if form.groups() == 1 {
+			eachC(func(at string, i, v int) {
+				if v == 0 {
+					s.p("VBROADCASTSS %s, Y%d", place(i, recordScale-recordBytes), scratch)
+				}
+				s.p("VMULPS Y%d, Y%d, Y%d", scratch, sum(i, v), sum(i, v))
+				s.p("VADDPS %s, Y%d, Y%d", at, sum(i, v), sum(i, v))
+				s.p("VMOVUPS Y%d, %s", sum(i, v), at)
+			})
+			return
+		}
 		eachC(func(at string, i, v int) { s.p("VMOVUPS %s, Y%d", at, acc(i, v)) })
 		eachOffset(0, acc)
 		for v := range vectors {

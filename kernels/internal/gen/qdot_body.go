@@ -26,7 +26,7 @@ type panelBody struct {
 	shifts  map[shifted]val // AVX-512: words that are kept
 	factor  map[int]val     // by which sums of 16 weights are multiplied before they are added
 	pairs   map[int]factors // or those of both sums of a scale
-	partial val             // what the groups of a scale for more than 32 weights have summed up so far
+	partial val             // what has been summed up so far of what shares a scale of weights or of activations
 	content map[val][]byte
 
 	from    [4]int // for each step: where in the block its fetching ahead begins
@@ -488,8 +488,16 @@ func (b *panelBody) finish(i int, s val, offsets ...val) {
 		}
 		return
 	}
-	y, record := b.named(resultName(0)), i*min(b.f.each, 32)/32*recordBytes
-	if groups == 1 {
+	y, record := b.named(resultName(0)), i*recordBytes
+	switch {
+	case b.f.each == 16:
+		part := b.times(b.total(i), s)
+		if i%2 == 1 {
+			b.do("addInto", 0, y, b.timesActivation(b.plus(b.partial, part), i/2*recordBytes+recordScale))
+		}
+		b.partial = part
+		return
+	case groups == 1:
 		s = b.timesActivation(s, record+recordScale)
 		b.do("addInto", 0, y, b.times(b.total(i), s))
 	}

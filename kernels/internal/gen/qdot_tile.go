@@ -64,6 +64,10 @@ func (f *tileForm) seconds() int {
 	return f.offsets
 }
 
+// kept tells whether the sums of floats are those of what shares a scale of weights or of activations, and results,
+// where there are no registers for them, stay in c.
+func (f *tileForm) kept() bool { return f.each != 32 }
+
 // scaledSumAt is where a record has what the offset of the i-th weights that share one is multiplied by, seen from the
 // end of several groups, otherwise from the beginning of the only one.
 func (f *tileForm) scaledSumAt(i int) int {
@@ -86,8 +90,11 @@ var (
 
 // mostRows is the most rows of a tile of the form.
 func (f *tileForm) mostRows(t *tier) int {
-	if f.wide && t == avx2 {
+	switch {
+	case f.wide && t == avx2:
 		return 5
+	case f.each == 16 && t == avx512: // registers for the sums of halves
+		return 4
 	}
 	return qdotRows[t]
 }
@@ -147,18 +154,19 @@ func (s *source) qdotTiles() {
 		return fmt.Sprintf("switch kind<<3 + rows {\n%sdefault:\npanic(\"no such tile\")\n}\n", cases[t])
 	}
 	shape := func(t *tier) string {
-		text := fmt.Sprintf("return %d, %d\n", qdotRows[t], qdotColumns[t])
-		if t != avx2 {
-			return text
-		}
-		wide := ""
+		text, others := fmt.Sprintf("return %d, %d\n", qdotRows[t], qdotColumns[t]), map[int]string{}
 		for number, form := range tileForms {
-			if form.wide {
-				wide += fmt.Sprintf(", %d", number)
+			if most := form.mostRows(t); most != qdotRows[t] {
+				others[most] += fmt.Sprintf(", %d", number)
 			}
 		}
-		return fmt.Sprintf("switch kind {\ncase %s:\nreturn %d, %d\n}\nif kind >= %d {\nreturn %d, %d\n}\n", wide[2:],
-			(&tileForm{wide: true}).mostRows(t), qdotColumns[t], fewKinds, fewRows, fewColumns) + text
+		for most, kinds := range others { // one at most
+			text = fmt.Sprintf("switch kind {\ncase %s:\nreturn %d, %d\n}\n", kinds[2:], most, qdotColumns[t]) + text
+		}
+		if t == avx2 {
+			text = fmt.Sprintf("if kind >= %d {\nreturn %d, %d\n}\n", fewKinds, fewRows, fewColumns) + text
+		}
+		return text
 	}
 	const text = "\n// tileShape is the most rows and the columns of a tile of a kind in the current tier.\n" +
 		"func tileShape(kind int) (rows, columns int) {\n%s}\n" +
@@ -189,6 +197,7 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 		rows*recordBytes*form.groups(), rows*panels-1, rows*panels, 2*rows*panels-1))
 	sum := func(i, p int) int { return i*panels + p }
 	acc := func(i, p int) int { return rows*panels + i*panels + p }
+	half := func(i, p int) int { return 2*rows*panels + i*panels + p } // what the first half of a group is worth
 	turn := 0
 	spare := func() int { turn++; return 26 + turn%6 }
 	place := func(i, offset int) string {
@@ -220,7 +229,7 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 			}
 		}
 	}
-	kept := form.groups() > 1 // results stay in c, and sums are of what shares a scale
+	kept := form.groups() > 1
 	s.p("CMPB %s, $0", s.args["add"])
 	s.p("JEQ zero")
 	if !kept {
@@ -262,16 +271,25 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 				}
 			}
 		}
-		if !kept {
+		if form.groups() == 1 {
 			s.p("VMOVUPS %d(DX), Z24", part*64)
 			s.p("VMOVUPS %d(DX)(R10*1), Z25", part*64)
 		}
 		for i := range rows {
 			for p := range panels {
 				a, at := acc(i, p), place(i, recordScale)
-				if s.p("VCVTDQ2PS Z%d, Z%d", a, a); kept {
+				s.p("VCVTDQ2PS Z%d, Z%d", a, a)
+				switch {
+				case form.groups() > 1:
 					s.p("VMULPS.BCST %s, Z%d, Z%d", at, a, a)
-				} else {
+				case form.parts() > 1 && part == 0:
+					s.p("VMULPS Z%d, Z%d, Z%d", 24+p, a, half(i, p))
+					continue
+				case form.parts() > 1:
+					s.p("VMULPS Z%d, Z%d, Z%d", 24+p, a, a)
+					s.p("VADDPS Z%d, Z%d, Z%d", a, half(i, p), a)
+					s.p("VMULPS.BCST %s, Z%d, Z%d", at, a, a)
+				default:
 					scale := spare()
 					s.p("VMULPS.BCST %s, Z%d, Z%d", at, 24+p, scale)
 					s.p("VMULPS Z%d, Z%d, Z%d", scale, a, a)
@@ -283,6 +301,9 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 			eachOffset(part, sum)
 		}
 	}, func() {
+		if !kept {
+			return
+		}
 		eachC(func(at string, i, p int) { s.p("VMOVUPS %s, Z%d", at, acc(i, p)) })
 		eachOffset(0, acc)
 		s.p("VMOVUPS (DX), Z24")
@@ -303,7 +324,8 @@ func (s *source) qdotTile512(f *function, form tileForm, rows int) {
 // tileLoop writes the loop of a tile of amd64. In CX are the turns, at DI the weights, of which a group takes so many
 // bytes, at DX their scales, at R12 what stands at m, at SI the first row of activations and, of more than 3, at R8 the
 // fourth; R11 bytes lie between two. part is called for the parts of a group. Where a scale is one for several groups
-// begin is called before the first of them and end behind the last one; R13 counts them.
+// begin is called before the first of them; R13 counts them. If results are kept, end is called behind what shares a
+// scale.
 func (s *source) tileLoop(form tileForm, rows, weights int, begin func(), part func(part int), end func()) {
 	s.p("MOVQ %s, CX", s.args["groups"])
 	if n := form.groups(); n > 1 {
@@ -343,6 +365,8 @@ func (s *source) tileLoop(form tileForm, rows, weights int, begin func(), part f
 	if form.groups() > 1 {
 		s.p("DECQ R13")
 		s.p("JNE group")
+	}
+	if form.kept() {
 		end()
 	}
 	if form.offsets > 0 {

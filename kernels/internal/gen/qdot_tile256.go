@@ -10,7 +10,7 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 	const vectors = 2
 	b := &tile256{source: s, form: form, rows: rows, turn: form.parts() * form.apartBytes(form.words())}
 	s.locals = rows*vectors*32 + 32
-	if b.kept() {
+	if form.kept() {
 		s.locals += rows * vectors * 32
 	}
 	s.begin(f, avx2, fmt.Sprintf("A turn reads %d weights of 16 rows, taken apart, %d bytes, and %d bytes of x. Sums "+
@@ -43,10 +43,13 @@ func (s *source) qdotTile256(f *function, form tileForm, rows int) {
 		} else {
 			b.narrow(part)
 		}
-		if b.kept() {
+		switch {
+		case form.parts() > 1:
+			b.half(part)
+		case form.kept():
 			b.collect()
-		} else {
-			b.scale(part)
+		default:
+			b.scale()
 		}
 	}, b.spread)
 	b.eachSum(func(at string, i int) {
@@ -87,10 +90,7 @@ func (b *tile256) from(part, offset, v int) string {
 	return fmt.Sprintf("%d(DI)%s", part*b.form.apartBytes(b.form.words())+offset, []string{"", "(R9*1)"}[v])
 }
 
-// kept tells whether a scale's weights are of several groups, whose sums are kept behind those of all.
-func (b *tile256) kept() bool { return b.form.groups() > 1 }
-
-// group is where the i-th sum of the groups that share a scale is.
+// group is where the i-th sum of what shares a scale is, if results are kept.
 func (b *tile256) group(i int) string { return fmt.Sprintf("%d(R10)", 32*(2*b.rows+i)) }
 
 // eachSum calls write with where c has each of the sums.
@@ -194,19 +194,19 @@ func (b *tile256) wide(part int) {
 }
 
 // scale adds what the integers are worth to the sums.
-func (b *tile256) scale(part int) {
+func (b *tile256) scale() {
 	const x, product, sum, scaled = activations256, scratch256, scratch256 + 1, scratch256 + 2
 	w := b.weights()
 	for v := range 2 {
-		b.p("VMOVUPS %d(DX), Y%d", 64*part+32*v, w+v)
+		b.p("VMOVUPS %d(DX), Y%d", 32*v, w+v)
 		if b.form.offsets == 1 {
-			b.p("VMOVUPS %d(R12), Y%d", 64*part+32*v, w+2+v)
+			b.p("VMOVUPS %d(R12), Y%d", 32*v, w+2+v)
 		}
 	}
 	for i := range b.rows {
 		b.p("VBROADCASTSS %s, Y%d", b.place(i, recordScale), x)
 		if b.form.offsets == 1 {
-			b.p("VBROADCASTSS %s, Y%d", b.place(i, b.form.scaledSumAt(part)), scaled)
+			b.p("VBROADCASTSS %s, Y%d", b.place(i, b.form.scaledSumAt(0)), scaled)
 		}
 		for v := range 2 {
 			a := 2*i + v
@@ -245,8 +245,34 @@ func (b *tile256) collect() {
 	}
 }
 
-// spread adds to the sums what the offsets and the sums of the groups, times their scale, are worth.
+// half adds the integers of half a group, times its scale, to the sums: those of the first half wait for the second.
+func (b *tile256) half(part int) {
+	const x = activations256
+	w := b.weights()
+	for v := range 2 {
+		b.p("VMOVUPS %d(DX), Y%d", 64*part+32*v, w+v)
+	}
+	for a := range 2 * b.rows {
+		if part == 1 && a%2 == 0 {
+			b.p("VBROADCASTSS %s, Y%d", b.place(a/2, recordScale), x)
+		}
+		b.p("VCVTDQ2PS Y%d, Y%d", a, a)
+		if b.p("VMULPS Y%d, Y%d, Y%d", w+a%2, a, a); part == 0 {
+			b.p("VMOVAPS Y%d, %s", a, b.group(a))
+			continue
+		}
+		b.p("VADDPS %s, Y%d, Y%d", b.group(a), a, a)
+		b.p("VMULPS Y%d, Y%d, Y%d", x, a, a)
+		b.p("VADDPS %d(R10), Y%d, Y%d", 32*a, a, a)
+		b.p("VMOVAPS Y%d, %d(R10)", a, 32*a)
+	}
+}
+
+// spread adds to the sums what the offsets and the sums of several groups, times their scale, are worth.
 func (b *tile256) spread() {
+	if b.form.groups() == 1 {
+		return
+	}
 	w := b.weights()
 	b.offsets()
 	for v := range 2 {

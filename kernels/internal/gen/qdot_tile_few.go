@@ -34,7 +34,7 @@ func (s *source) qdotTileFew(f *function, form tileForm, rows int) {
 			}
 		}
 	}
-	kept := form.groups() > 1 // results stay in c, and sums are of what shares a scale
+	kept := form.kept()
 	s.p("CMPB %s, $0", s.args["add"])
 	s.p("JEQ zero")
 	if !kept {
@@ -61,22 +61,39 @@ func (s *source) qdotTileFew(f *function, form tileForm, rows int) {
 		} else {
 			s.fewNarrow(form, rows, part, place)
 		}
-		if !kept {
+		if form.groups() == 1 {
 			s.p("VMOVUPS %d(DX), Y%d", part*64, weights)
 		}
 		for i := range rows {
-			a := rows + i
-			if s.p("VBROADCASTSS %s, Y%d", place(i, recordScale), scratch); !kept {
-				s.p("VMULPS Y%d, Y%d, Y%d", scratch, weights, scratch)
+			a, by := rows+i, weights
+			if form.parts() == 1 {
+				by = scratch
+				s.p("VBROADCASTSS %s, Y%d", place(i, recordScale), by)
+			}
+			if !kept {
+				s.p("VMULPS Y%d, Y%d, Y%d", by, weights, by)
 			}
 			s.p("VCVTDQ2PS Y%d, Y%d", a, a)
-			s.p("VMULPS Y%d, Y%d, Y%d", scratch, a, a)
+			if kept && form.parts() > 1 && part == 0 {
+				s.p("VMULPS Y%d, Y%d, Y%d", by, a, i)
+				continue
+			}
+			s.p("VMULPS Y%d, Y%d, Y%d", by, a, a)
 			s.p("VADDPS Y%d, Y%d, Y%d", a, i, i)
 		}
 		if !kept {
 			eachOffset(part, 0)
 		}
 	}, func() {
+		if form.groups() == 1 {
+			eachC(func(at string, i int) {
+				s.p("VBROADCASTSS %s, Y%d", place(i, recordScale-recordBytes), scratch)
+				s.p("VMULPS Y%d, Y%d, Y%d", scratch, i, i)
+				s.p("VADDPS %s, Y%d, Y%d", at, i, i)
+				s.p("VMOVUPS Y%d, %s", i, at)
+			})
+			return
+		}
 		eachC(func(at string, i int) { s.p("VMOVUPS %s, Y%d", at, rows+i) })
 		eachOffset(0, rows)
 		s.p("VMOVUPS (DX), Y%d", weights)

@@ -90,7 +90,7 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 			}
 		}
 	}
-	kept := form.groups() > 1 // results stay in c, and sums are of what shares a scale
+	kept := form.kept()
 	s.p("MOVBU %s, R0", s.args["add"])
 	s.p("CBZ R0, zero")
 	if !kept {
@@ -136,7 +136,7 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 				}
 			}
 		}
-		if kept {
+		if form.groups() > 1 {
 			for p := range pairs {
 				ofRows(p, recordScale)
 				for c := range columns {
@@ -153,10 +153,18 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 		}
 		two(24, 25, 24, 25)
 		for p := range pairs {
-			ofRows(p, recordScale)
-			for c := range columns {
-				a, by := acc(p, c), scale(c)
-				s.word("toFloat", 4, a, a, 0)
+			if !kept {
+				ofRows(p, recordScale)
+			}
+			for c, by := range columns {
+				if !kept {
+					by = scale(c)
+				}
+				a := acc(p, c)
+				if s.word("toFloat", 4, a, a, 0); kept && part == 0 {
+					s.word("mul", 4, sum(p, c), a, by)
+					continue
+				}
 				s.word("mul", 4, a, a, by)
 				s.word("add", 4, sum(p, c), sum(p, c), a)
 			}
@@ -164,6 +172,17 @@ func (s *source) qdotTileI8MM(f *function, form tileForm, rows int) {
 		eachOffset(part, sum)
 	}, func() {
 		eachC(func(p int) { load(p, acc) })
+		if form.groups() == 1 {
+			eachC(func(p int) {
+				ofRows(p, recordScale-recordBytes)
+				for c := range columns {
+					s.word("mul", 4, sum(p, c), sum(p, c), 29)
+					s.word("add", 4, acc(p, c), acc(p, c), sum(p, c))
+				}
+				store(p, acc)
+			})
+			return
+		}
 		eachOffset(0, acc)
 		for v := range 2 {
 			s.p("FMOVQ %d(R8), F%d", 16*v, 24+v)

@@ -40,7 +40,7 @@ func (s *source) qdotTileARM64(f *function, form tileForm, rows int) {
 			}
 		}
 	}
-	kept := form.groups() > 1 // results stay in c, and sums are of what shares a scale
+	kept := form.kept()
 	s.p("MOVBU %s, R0", s.args["add"])
 	s.p("CBZ R0, zero")
 	if !kept {
@@ -86,16 +86,23 @@ func (s *source) qdotTileARM64(f *function, form tileForm, rows int) {
 				}
 			}
 		}
-		for v := 0; v < 2 && !kept; v++ {
+		for v := 0; v < 2 && form.groups() == 1; v++ {
 			s.p("FMOVQ %d(R8), F%d", 64*part+16*v, weights+v)
 		}
 		for i := range rows {
 			s.p("FMOVS %d(R%d), F%d", recordScale, 1+i, activations+i)
 			for v := range 2 {
 				a := acc(i, v)
-				if s.word("toFloat", 4, a, a, 0); kept {
+				s.word("toFloat", 4, a, a, 0)
+				switch {
+				case form.groups() > 1:
 					s.element("mul", a, a, activations+i, 0)
-				} else {
+				case kept && part == 0:
+					s.word("mul", 4, sum(i, v), a, weights+v)
+					continue
+				case kept:
+					s.word("mul", 4, a, a, weights+v)
+				default:
 					s.element("mul", scratch, weights+v, activations+i, 0)
 					s.word("mul", 4, a, a, scratch)
 				}
@@ -107,6 +114,15 @@ func (s *source) qdotTileARM64(f *function, form tileForm, rows int) {
 		}
 	}, func() {
 		eachC(func(at string, i, v int) { s.p("FMOVQ %s, F%d", at, acc(i, v)) })
+		if form.groups() == 1 {
+			eachC(func(at string, i, v int) {
+				s.p("FMOVS %d(R%d), F%d", recordScale-recordBytes, 1+i, activations+i)
+				s.element("mul", sum(i, v), sum(i, v), activations+i, 0)
+				s.word("add", 4, acc(i, v), acc(i, v), sum(i, v))
+				s.p("FMOVQ F%d, %s", acc(i, v), at)
+			})
+			return
+		}
 		eachOffset(0, acc)
 		for v := range 2 {
 			s.p("FMOVQ %d(R8), F%d", 16*v, weights+v)
@@ -151,6 +167,8 @@ func (s *source) loopARM64(form tileForm, rows int, begin func(), part func(part
 	if form.groups() > 1 {
 		s.p("SUBS $1, R13")
 		s.p("BNE group")
+	}
+	if form.kept() {
 		end()
 	}
 	if form.offsets > 0 {
