@@ -5,8 +5,8 @@ import "github.com/fucina-go/fucina/kernels/gemm"
 // A block of a weight in bf16 is up to so many columns by so many elements of them: it stays in the second-level cache
 // while the rows pass, of which so many are multiplied between two looks at whether to stop.
 const (
-	bf16Cols  = 256
-	bf16Depth = 512
+	bf16Cols  = 128
+	bf16Depth = 1024
 	bf16Rows  = 48
 )
 

@@ -70,9 +70,9 @@ func (c *Ctx) rounded(x *Tensor, order *axis.List, k int) []uint32 {
 }
 
 // spaced is x as rows of k activations in the order of the axes, and how far apart they begin: far enough for many of
-// them to stay in the cache, if there are many.
+// them to stay in the cache, if there are more than are multiplied by several streams of weights.
 func (c *Ctx) spaced(x *Tensor, order *axis.List, k, rows int) (singles []float32, stride int) {
-	if stride = gemm.Stride(k, 4); stride == k || rows <= fewRows {
+	if stride = gemm.Stride(k, 4); stride == k || rows <= streams {
 		return elementsOf[float32](c.Dense(x, order, dtype.F32)), k
 	}
 	for _, r := range c.c.rounded {

@@ -18,7 +18,7 @@ import (
 // is odd, the 16 elements of the last.
 
 const (
-	bf16Depth = 512 // of a block of the contracted index; even
+	bf16Depth = 1024 // of a block of the contracted index; even
 	leastBits = 1 << 23
 )
 
