@@ -93,6 +93,7 @@ func convolveAs[C num.Float](c *Ctx, a *Convolution, r convRoles, steps []stride
 		v.bias = elementsOf[C](c.spreadAs(a.Bias, native[C](), r.shared.Append(r.own), out))
 	}
 	y := convRoom[C](c, r, steps, yOrder, phase)
+	c.touch(y) // a tile is of many rows
 	v.y = elementsOf[C](y)
 	if v.thin = v.out < 4; v.thin {
 		v.rows, v.block = v.out, convThin

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"math"
+
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/num"
@@ -75,11 +77,38 @@ func layerNormRuns[C float32 | float64](c *Ctx, a *LayerNorm) {
 	w := runsBeside[C](c, a.Weight, a.X, kept, along, 1)
 	b := runsBeside[C](c, a.Bias, a.X, kept, along, 0)
 	eachRun(c, a.X, kept.Append(along), n, func(i int, y, x []C) {
-		m, r := num.LayerNormRow(y, x, w.row(i, n, nil), b.row(i, n, nil), C(a.Eps))
+		m, r := layerNormRow(c, y, x, w.row(i, n, nil), b.row(i, n, nil), C(a.Eps))
 		if mean != nil {
 			elementsOf[C](mean)[i], elementsOf[C](scale)[i] = m, r
 		}
 	})
+}
+
+// layerNormRow is num.LayerNormRow, with the same bits, in pieces if the row is long.
+func layerNormRow[C float32 | float64](c *Ctx, y, x, w, b []C, eps C) (mean, r C) {
+	if len(x) <= pauseLen {
+		return num.LayerNormRow(y, x, w, b, eps)
+	}
+	n := C(len(x))
+	mean = sumOf(c, x) / n
+	var squares num.Lanes[C]
+	c.pieces(len(x), func(lo, hi int) { squares.AddSquares(x[lo:hi], mean) })
+	r = 1 / C(math.Sqrt(float64(squares.Fold()/n+eps)))
+	c.pieces(len(x), func(lo, hi int) { num.ScaleLayer(y[lo:hi], x[lo:hi], w[lo:hi], b[lo:hi], mean, r) })
+	return mean, r
+}
+
+// sumOf is num.Sum, with the same bits, in pieces.
+func sumOf[C float32 | float64](c *Ctx, x []C) C {
+	if len(x) <= num.Block {
+		return num.Sum(x)
+	}
+	sums := make([]C, ceilDiv(len(x), num.Block))
+	for i := range sums {
+		c.Pause()
+		sums[i] = num.Sum(x[i*num.Block : min(len(x), (i+1)*num.Block)])
+	}
+	return sumOf(c, sums)
 }
 
 // runsBeside is t, or the number absent if it is nil, along with the runs of x over the axes along; kept is
@@ -95,9 +124,11 @@ func runsBeside[C number](c *Ctx, t, x *Tensor, kept, along *axis.List, absent f
 		c.copyInto(d, t)
 	} else {
 		values := elementsOf[C](d)
-		for i := range values {
-			values[i] = C(absent)
-		}
+		c.Split(len(values), pointGrain, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				values[i] = C(absent)
+			}
+		})
 	}
 	b := beside[C](d.permuted(own), x, kept)
 	b.sizes, b.steps = append(b.sizes, volume(x, along)), append(b.steps, 1)

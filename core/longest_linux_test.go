@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 
 	"github.com/fucina-go/fucina/kernels/cpu"
 )
+
+// ofMillions is what is measured with axes of a million elements, too: a run there is a row.
+var ofMillions = strings.Fields("argsort conv group_norm layer_norm rms_norm softmax")
 
 var longest = flag.Bool("longest", false, "show how long the longest chunks take")
 
@@ -28,7 +32,6 @@ func TestLongestChunk(t *testing.T) {
 		bound *= 10 // what chunks are made for is the assembly
 	}
 	defer func(old []int) { lengths, timed, paused = old, nil, nil }(lengths)
-	lengths = []int{1, 100_000}
 	var begin, most time.Duration
 	runtime.LockOSThread() // one worker: everything runs here
 	defer runtime.UnlockOSThread()
@@ -49,10 +52,11 @@ func TestLongestChunk(t *testing.T) {
 		took         time.Duration
 	}
 	var figures []figure
-	for _, info := range All() {
+	measure := func(info *Info, least int) {
+		lengths = []int{1, least}
 		f := figure{name: info.Name}
 		for _, s := range subjects(info) {
-			if s.size() < 100_000 {
+			if s.size() < least {
 				continue
 			}
 			s.env.Control.Workers = 1
@@ -75,6 +79,12 @@ func TestLongestChunk(t *testing.T) {
 		figures = append(figures, f)
 		if f.took > bound {
 			t.Errorf("%s: nothing looks whether to stop for %v, want at most %v", f.name, f.took, bound)
+		}
+	}
+	for _, info := range All() {
+		measure(info, 100_000)
+		if slices.Contains(ofMillions, info.Name) {
+			measure(info, 1_000_000)
 		}
 	}
 	if *longest {

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"math"
+
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
 	"github.com/fucina-go/fucina/kernels/num"
@@ -64,10 +66,22 @@ func normalize[C float32 | float64](c *Ctx, a *RMSNorm) {
 		return
 	}
 	eachRowAt(c, a.X, func(i int, y, x []C) {
-		if r := num.RMSNormRow(y, x, w, C(a.Eps)); saved != nil {
+		if r := rmsNormRow(c, y, x, w, C(a.Eps)); saved != nil {
 			saved[i] = r
 		}
 	})
+}
+
+// rmsNormRow is num.RMSNormRow, with the same bits, in pieces if the row is long.
+func rmsNormRow[C float32 | float64](c *Ctx, y, x, w []C, eps C) C {
+	if len(x) <= pauseLen {
+		return num.RMSNormRow(y, x, w, eps)
+	}
+	var squares num.Lanes[C]
+	c.pieces(len(x), func(lo, hi int) { squares.AddProducts(x[lo:hi], x[lo:hi]) })
+	r := 1 / C(math.Sqrt(float64(squares.Fold()/C(len(x))+eps)))
+	c.pieces(len(x), func(lo, hi int) { num.ScaleRMS(y[lo:hi], x[lo:hi], w[lo:hi], r) })
+	return r
 }
 
 // savedRoots is room for 1/√(mean(x²) + eps) of every row; nil if no gradient is wanted.

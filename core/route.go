@@ -15,7 +15,8 @@ import (
 // divided by their sum; then they are multiplied by scale.
 //
 // With groups > 1 the experts are cut into that many of one size, and a row chooses among those of groups_used of them:
-// the groups whose two best experts have the greatest sums of scores, the bias included (DeepSeek-V3).
+// the groups whose two best experts have the greatest sums of scores, the bias included (DeepSeek-V3). To a choice that
+// finds no more than -∞ there, by such a bias, all experts left are equal, those of other groups too, as to llama.cpp.
 //
 // Shape: x[row, expert], bias[expert] → weights[row, choice=k] of x's dtype, indices[row, choice=k] of i64, for
 // out="choice". The greatest comes first; of equals the one that stands first.

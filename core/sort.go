@@ -158,6 +158,8 @@ type sorted struct{ keys, places []int64 }
 // merge is cut into pieces of equal length, so that each is short whatever the row (Odeh, Green et al. 2012: Merge
 // path).
 func mergeRuns(c *Ctx, from sorted, n, run int, keys, places *Tensor) []int64 {
+	c.touch(keys)
+	c.touch(places)
 	to := sorted{elementsOf[int64](keys), elementsOf[int64](places)}
 	pieces := ceilDiv(n, sortRun)
 	for ; run < n; run *= 2 {

@@ -44,9 +44,9 @@ func TestQuantizedPerplexity(t *testing.T) {
 	}
 	readJSON(t, "../../models/testdata/stories260K.nll.json", &ref)
 	it, dir := scriptIn(t)
-	recipes := []string{"f32", "f16", "q8_0", "q4_0", "q5_1", "q4_k_m"}
+	recipes := []string{"f32", "f16", "bf16", "q8_0", "q4_0", "q5_1", "q4_k_m"}
 	if testing.Short() || cpu.Current() == cpu.Generic {
-		recipes = recipes[5:] // each takes long; TestModelPerplexity has f32
+		recipes = recipes[6:] // each takes long; TestModelPerplexity has f32
 	}
 	for _, recipe := range recipes {
 		it.Globals()["recipe"] = star.String(recipe)

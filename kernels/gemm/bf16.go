@@ -72,7 +72,8 @@ func placeBF16(i, column, k int) int {
 
 // BF16 computes c[m×n] = a[m×k]·b, or c += a·b if add, of a and b in bf16, b in panels that begin next elements apart.
 // If these have more than k rows, k must be even, and the panels are those from an even row on. The bits are the same
-// for each way to cut m, n and, at even places, k.
+// for each way to cut m, n and, at even places, k. None of the three may lie in a mapped file: where it shrank, a fault
+// would leave the thread in the mode in which numbers below the least normal one do not exist.
 func BF16(c []float32, a, b []uint16, next, m, n, k, lda, ldc int, add bool) {
 	if m == 0 || n == 0 {
 		return

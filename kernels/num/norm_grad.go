@@ -11,7 +11,7 @@ func standardize[T Float](y, x []T, mean, r T) {
 	}
 	for len(x) > 0 {
 		n := min(standardBlock, len(x))
-		scaleLayer(y[:n], x[:n], ones[:n], zeros[:n], mean, r)
+		ScaleLayer(y[:n], x[:n], ones[:n], zeros[:n], mean, r)
 		x, y = x[n:], y[n:]
 	}
 }

@@ -93,7 +93,13 @@ func sumBlock[T Float](x []T) T {
 // Dot returns the sum of the products x[i]·y[i], each added to its lane by an
 // FMA; Dot(x, x) is the sum of squares. y has at least the length of x.
 func Dot[T Float](x, y []T) T {
-	var l [lanes]T
+	var l Lanes[T]
+	l.AddProducts(x, y)
+	return l.Fold()
+}
+
+// AddProducts adds x[i]·y[i], each fused with its addition.
+func (l *Lanes[T]) AddProducts(x, y []T) {
 	for simd(len(x)) {
 		n := part(len(x))
 		if wide[T]() {
@@ -113,13 +119,18 @@ func Dot[T Float](x, y []T) T {
 	for j, v := range x {
 		l[j] = FMA(v, y[j], l[j])
 	}
-	return fold(&l)
 }
 
 // Squares returns the sum of (x[i] - m)², each rounded as a difference and added
 // to its lane by an FMA.
 func Squares[T Float](x []T, m T) T {
-	var l [lanes]T
+	var l Lanes[T]
+	l.AddSquares(x, m)
+	return l.Fold()
+}
+
+// AddSquares adds (x[i] - m)², each fused with its addition.
+func (l *Lanes[T]) AddSquares(x []T, m T) {
 	for simd(len(x)) {
 		n := part(len(x))
 		if wide[T]() {
@@ -133,7 +144,6 @@ func Squares[T Float](x []T, m T) T {
 		d := v - m
 		l[i%lanes] = FMA(d, d, l[i%lanes])
 	}
-	return fold(&l)
 }
 
 // Max returns the largest element of x, -Inf if it is empty, NaN if there is

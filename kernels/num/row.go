@@ -43,11 +43,17 @@ func (l *Lanes[T]) AddExp(y, x []T, m T) {
 func RMSNormRow[T Float](y, x, w []T, eps T) (r T) {
 	y = y[:len(x)]
 	r = 1 / T(math.Sqrt(float64(Dot(x, x)/T(len(x))+eps)))
+	ScaleRMS(y, x, w, r)
+	return r
+}
+
+// ScaleRMS sets y[i] to x[i]·r·w[i], multiplied from the left. A nil w stands for ones.
+func ScaleRMS[T Float](y, x, w []T, r T) {
 	if w == nil {
 		Scale(y, x, r)
-		return r
+		return
 	}
-	w = w[:len(x)]
+	y, w = y[:len(x)], w[:len(x)]
 	for simd(len(x)) {
 		n := part(len(x))
 		if wide[T]() {
@@ -60,7 +66,6 @@ func RMSNormRow[T Float](y, x, w []T, eps T) (r T) {
 	for i := range x {
 		y[i] = T(T(x[i]*r) * w[i])
 	}
-	return r
 }
 
 // LayerNormRow sets y[i] to (x[i] - mean)·r·w[i] + b[i], multiplied from the
@@ -72,12 +77,13 @@ func LayerNormRow[T Float](y, x, w, b []T, eps T) (mean, r T) {
 	n := T(len(x))
 	mean = Sum(x) / n
 	r = 1 / T(math.Sqrt(float64(Squares(x, mean)/n+eps)))
-	scaleLayer(y, x, w, b, mean, r)
+	ScaleLayer(y, x, w, b, mean, r)
 	return mean, r
 }
 
-// scaleLayer sets y[i] to (x[i] - mean)·r·w[i] + b[i], multiplied from the left and the last product fused.
-func scaleLayer[T Float](y, x, w, b []T, mean, r T) {
+// ScaleLayer sets y[i] to (x[i] - mean)·r·w[i] + b[i], multiplied from the left and the last product fused.
+func ScaleLayer[T Float](y, x, w, b []T, mean, r T) {
+	y, w, b = y[:len(x)], w[:len(x)], b[:len(x)]
 	for simd(len(x)) {
 		n := part(len(x))
 		if wide[T]() {
