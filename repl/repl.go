@@ -105,7 +105,7 @@ func (r *REPL) run(ctx context.Context, block string) {
 	}
 	if v != nil && v != star.None {
 		r.Interp.Globals()["_"] = v
-		fmt.Fprintln(r.Out, v)
+		fmt.Fprintln(r.Out, r.Interp.Show(v))
 	}
 	if clocked {
 		fmt.Fprintf(r.Out, "took %v\n", took.Round(time.Microsecond))
