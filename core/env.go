@@ -4,6 +4,7 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/fucina-go/fucina/core/axis"
 	"github.com/fucina-go/fucina/core/dtype"
@@ -27,6 +28,10 @@ type Env struct {
 	// Multiplied is told of every product that dot, dots, linear and moe compute, before it is. It must not run
 	// operations. It may be nil.
 	Multiplied func(p Product)
+
+	// Timed is told of every operation that has computed, and how long that took. It must not run operations. It may be
+	// nil.
+	Timed func(op string, took time.Duration)
 
 	// Ops are the operations that this Env's interpreter has beyond the table, by name.
 	Ops map[string]*Info

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/fucina-go/fucina/core/axis"
@@ -117,9 +118,14 @@ func (c *call) run() {
 	if !viewed && !c.env.shapeOnly {
 		c.ctx.c = c
 		c.env.evals++
-		if computing == nil {
+		switch {
+		case c.env.Timed != nil:
+			began := time.Now()
 			c.compute()
-		} else {
+			c.env.Timed(c.info.Name, time.Since(began))
+		case computing == nil:
+			c.compute()
+		default:
 			computing(c.info.Name, true)
 			c.compute()
 			computing(c.info.Name, false)

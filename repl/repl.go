@@ -14,6 +14,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"time"
 
 	star "go.starlark.net/starlark"
 
@@ -90,7 +91,10 @@ func (r *REPL) remember(block string) {
 func (r *REPL) run(ctx context.Context, block string) {
 	r.blocks++
 	ctx, stop := r.untilInterrupt(ctx)
-	v, err := r.Interp.Eval(ctx, fmt.Sprintf("<input %d>", r.blocks), question(block))
+	block, clocked := strings.CutPrefix(question(block), "%time ")
+	began := time.Now()
+	v, err := r.Interp.Eval(ctx, fmt.Sprintf("<input %d>", r.blocks), block)
+	took := time.Since(began)
 	if p, ok := r.Editor.(Paster); ok && ctx.Err() != nil {
 		p.EndPaste()
 	}
@@ -101,17 +105,32 @@ func (r *REPL) run(ctx context.Context, block string) {
 	}
 	if v != nil && v != star.None {
 		r.Interp.Globals()["_"] = v
-		fmt.Fprintln(r.Out, v)
+		fmt.Fprintln(r.Out, r.Interp.Show(v))
+	}
+	if clocked {
+		fmt.Fprintf(r.Out, "took %v\n", took.Round(time.Microsecond))
 	}
 }
 
-// asked matches a block that asks for help: ?softmax, m.generate? or ? alone.
-var asked = regexp.MustCompile(`^\s*(?:\?\s*([\pL_][\pL\d_.]*)?|([\pL_][\pL\d_.]*)\s*\?)\s*$`)
+var (
+	// asked matches a block that asks for help: ?softmax, m.generate? or ? alone; with two of them as well.
+	asked = regexp.MustCompile(`^\s*(?:\?\??\s*([\pL_][\pL\d_.]*)?|([\pL_][\pL\d_.]*)\s*\?\??)\s*$`)
 
-// question turns a block that asks for help into the call that answers; any other block stays as it is.
+	// clocking matches a block whose time is wanted, of one run or of many.
+	clocking = regexp.MustCompile(`^\s*%(time|timeit)\s+(\S[^\n]*?)\s*$`)
+)
+
+// question turns a block that asks for help into the call that answers, and %timeit into that of timeit; %time it
+// leaves, at the beginning. Any other block stays as it is.
 func question(block string) string {
 	if m := asked.FindStringSubmatch(block); m != nil {
 		return "help(" + m[1] + m[2] + ")"
+	}
+	if m := clocking.FindStringSubmatch(block); m != nil {
+		if m[1] == "timeit" {
+			return "timeit(lambda: " + m[2] + ")"
+		}
+		return "%time " + m[2]
 	}
 	return block
 }

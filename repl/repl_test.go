@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,19 @@ func session(t *testing.T, lines ...string) (r *REPL, out, errs string) {
 	return r, o.String(), e.String()
 }
 
+// TestClocks times one line and many runs of one.
+func TestClocks(t *testing.T) {
+	_, out, errs := session(t, "%time x = 2 * 21", "x", " %time x", "%timeit x + 1", "%time 1 +", "%run x")
+	took := `took [\d.]+[mµn]?s\n`
+	want := regexp.MustCompile(`^` + took + `42\n42\n` + took + `struct\(least = \S+, mean = \S+, runs = \d+\)\n$`)
+	if !want.MatchString(out) {
+		t.Errorf("got %q", out)
+	}
+	if !strings.Contains(errs, "<input 5>") || !strings.Contains(errs, "but, at the prompt, %time and %timeit") {
+		t.Errorf("got errors %q", errs)
+	}
+}
+
 func TestSession(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -41,6 +55,9 @@ func TestSession(t *testing.T) {
 	}{
 		{"values", []string{"1 + 1", `"a\n"`, "None", "x = 3", "[x]"}, "2\n\"a\\n\"\n[3]\n", ""},
 		{"print", []string{`print("a")`}, "a\n", ""},
+		{"large inside", []string{`struct(w=ones(a=4, b=5), c=[ones(a=2)])`, "ones(a=17)", "print([ones(a=17)])"},
+			"struct(c = [f32[a=2] [1, 1]], w = f32[a=4, b=5] …)\n" +
+				"f32[a=17] [" + strings.Repeat("1, ", 16) + "1]\n[f32[a=17] [" + strings.Repeat("1, ", 16) + "1]]\n", ""},
 		{"last value", []string{"6 * 7", "x = _", "None", "_ + x"}, "42\n84\n", ""},
 		{"function", []string{"def f(x):", "    # twice", "    return 2 * x", "", "f(4)"}, "8\n", ""},
 		{"loop", []string{"n = 0", "for i in range(4):", "    n += i", "", "n"}, "6\n", ""},
@@ -49,6 +66,8 @@ func TestSession(t *testing.T) {
 		{"ends within a block", []string{"for i in [7]:", "    print(i)"}, "7\n", ""},
 		{"help", []string{"def f(x):", "    'Doubles.'", "    return 2 * x", "", "?f", "f?", " ? f ", "x = 1 # ?"},
 			strings.Repeat("f(x)\n\nDoubles.\n", 3), ""},
+		{"help twice asked", []string{"def f(x):", "    'Doubles.'", "    return 2 * x", "", "f??", "??f"},
+			strings.Repeat("f(x)\n\nDoubles.\n", 2), ""},
 		{"help on a builtin", []string{"?print"}, "print(*args, sep=\" \", end=\"\\n\"): the arguments as text " +
 			"with sep between them and\nend behind.\n", ""},
 		{"Ctrl-C clears the block", []string{"def f():", "    return 1^C", "2"}, "2\n", ""},

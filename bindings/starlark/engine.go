@@ -20,6 +20,7 @@ func (it *Interp) attach() {
 		it.Predeclare(info.Name, &opFunc{info: info, it: it})
 	}
 	it.Predeclare("batches", star.NewBuiltin("batches", batches))
+	it.Predeclare("timeit", star.NewBuiltin("timeit", timeIt))
 	it.Predeclare("anomaly", star.NewBuiltin("anomaly", anomaly))
 	it.Predeclare("collect_imatrix", star.NewBuiltin("collect_imatrix", collectImatrix))
 	it.Predeclare("backward", star.NewBuiltin("backward", backward))
@@ -67,6 +68,7 @@ func (it *Interp) attach() {
 	it.Predeclare("scoped", star.NewBuiltin("scoped", scoped))
 	it.Predeclare("seed", star.NewBuiltin("seed", seed))
 	it.Predeclare("steps", star.NewBuiltin("steps", steps))
+	it.Predeclare("profile", star.NewBuiltin("profile", profile))
 	it.Predeclare("scope", star.NewBuiltin("scope", scope))
 	it.Predeclare("threads", star.NewBuiltin("threads", threads))
 	it.Predeclare("tokenizer", star.NewBuiltin("tokenizer", openTokenizer))

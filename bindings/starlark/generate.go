@@ -436,14 +436,15 @@ func (p *pieces) release(text string, last bool) string {
 	return text
 }
 
-// foreignNames is what arguments of m.generate and m.chat are called in llama.cpp and its bindings, in transformers and in
-// the API of OpenAI.
+// foreignNames is what arguments of m.generate and m.chat are called in llama.cpp and its bindings, in transformers and
+// in the API of OpenAI.
 var foreignNames = map[string]string{
 	"temp": "temperature", "do_sample": "temperature", "n_predict": "max_tokens", "num_predict": "max_tokens",
 	"max_length": "max_tokens", "max_completion_tokens": "max_tokens", "stop_strings": "stop", "stop_sequences": "stop",
-	"antiprompt": "stop", "reverse_prompt": "stop", "repetition_penalty": "repeat_penalty", "penalty_repeat": "repeat_penalty", "penalty_last_n": "repeat_last_n", "logprobs": "n_probs", "top_logprobs": "n_probs",
-	"mirostat_lr": "mirostat_eta", "mirostat_ent": "mirostat_tau", "typ_p": "typical_p", "streamer": "callback",
-	"random_seed": "seed",
+	"antiprompt": "stop", "reverse_prompt": "stop", "repetition_penalty": "repeat_penalty",
+	"penalty_repeat": "repeat_penalty", "penalty_last_n": "repeat_last_n", "logprobs": "n_probs",
+	"top_logprobs": "n_probs", "mirostat_lr": "mirostat_eta", "mirostat_ent": "mirostat_tau", "typ_p": "typical_p",
+	"streamer": "callback", "random_seed": "seed",
 }
 
 // nearArgument is the one of names that a keyword argument of another name most likely meant, or "".

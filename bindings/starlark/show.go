@@ -31,6 +31,19 @@ func (it *Interp) text(v star.Value, quoted bool) (string, error) {
 	return w.out.String(), err
 }
 
+// Show is v as the prompt shows it: as repr does, but for tensors inside of lists, structs and the like, of which those
+// of more than 16 elements stand with their axes alone; a model's weights would be thousands of lines.
+func (it *Interp) Show(v star.Value) string {
+	w := textWriter{it: it, echo: true}
+	if err := w.value(v); err != nil {
+		return v.String()
+	}
+	return w.out.String()
+}
+
+// maxEchoed is how many elements a tensor inside of another value has at most for the prompt to show them.
+const maxEchoed = 16
+
 // maxBrief is how many bytes of a value a message shows.
 const maxBrief = 200
 
@@ -53,6 +66,7 @@ func brief(v star.Value) string {
 // textWriter writes values as Starlark does, or without it what a message shows of them.
 type textWriter struct {
 	it   *Interp
+	echo bool // leave out the elements of tensors that stand in others
 	out  strings.Builder
 	path []star.Value
 	seen int
@@ -79,6 +93,11 @@ func (w *textWriter) value(v star.Value) error {
 		}
 	}
 	switch v := v.(type) {
+	case Tensor:
+		if w.echo && len(w.path) > 0 && !v.Closed() && v.Len() > maxEchoed {
+			w.out.WriteString(v.Shape() + " …")
+			return nil
+		}
 	case nil:
 		w.out.WriteString("nothing") // an argument that was left out
 		return nil
