@@ -23,7 +23,7 @@ import (
 // of the script, and the calls in progress. errors.Is and errors.As see the Go error behind it.
 type Error = starlark.Error
 
-// Interpreter runs scripts. It serves one goroutine at a time; a program may have as many as it likes, and they
+// Interpreter runs scripts; New makes it, and a zero one runs none. It serves one goroutine at a time; a program may have as many as it likes, and they
 // may share frozen values and tensors.
 type Interpreter struct {
 	it  *starlark.Interp
@@ -104,7 +104,9 @@ func New(options ...Option) *Interpreter {
 	s := settings{}
 	s.config.Open = noFiles
 	for _, option := range options {
-		option(&s)
+		if option != nil {
+			option(&s)
+		}
 	}
 	p := &Interpreter{it: starlark.New(s.config)}
 	for _, info := range s.ops {
@@ -139,6 +141,8 @@ func (p *Interpreter) predeclare(name string, value any) {
 	p.it.Predeclare(name, v)
 }
 
+var errNew = errors.New("fucina: this interpreter was not made by New; want p := fucina.New()")
+
 // identifier matches the names of Starlark.
 var identifier = regexp.MustCompile(`^[\pL_][\pL\p{Nd}_]*$`)
 
@@ -170,10 +174,13 @@ func (p *Interpreter) Run(ctx context.Context, files fs.FS, name string, globals
 
 // Interrupt asks the run in progress to stop after the step it is at, and reports whether it will: a script says so by
 // defer_interrupt, as train.run does. Otherwise the context of Run is the way. It may be called from any goroutine.
-func (p *Interpreter) Interrupt() bool { return p.it.Interrupt() }
+func (p *Interpreter) Interrupt() bool { return p.it != nil && p.it.Interrupt() }
 
 // Get stores the script's global variable name into the variable that to points to; see starlark.Into.
 func (p *Interpreter) Get(name string, to any) error {
+	if p.it == nil {
+		return errNew
+	}
 	v, ok := p.it.Globals()[name]
 	if !ok {
 		return fmt.Errorf("fucina: the script has no global variable %s", name)
@@ -220,6 +227,8 @@ func (p *Interpreter) begin() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
+	case p.it == nil:
+		return errNew
 	case p.closed:
 		return errors.New("fucina: the interpreter was closed")
 	case p.running:
@@ -244,7 +253,7 @@ func (p *Interpreter) end() {
 func (p *Interpreter) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed || p.it == nil {
 		return
 	}
 	if p.closed = true; !p.running {

@@ -384,6 +384,39 @@ func TestClosed(t *testing.T) {
 }
 
 // Whatever a script leaves behind, and whatever a program asks for, storing it is an error or not, but never a panic.
+// What is not there is an error, never a panic.
+func TestNothing(t *testing.T) {
+	var p Interpreter
+	p.Close()
+	if p.Interrupt() {
+		t.Error("a zero interpreter is interrupted")
+	}
+	files := fstest.MapFS{"main.star": {Data: []byte("x = 1\ndef f(): return 2")}}
+	ctx := context.Background()
+	for _, err := range []error{p.Run(ctx, files, "main.star", nil), p.Get("x", new(int)), p.Call(ctx, "f", nil)} {
+		if err == nil || !strings.Contains(err.Error(), "not made by New") {
+			t.Errorf("a zero interpreter: %v", err)
+		}
+	}
+	q := New(nil, Stdout(io.Discard))
+	defer q.Close()
+	var none context.Context // never ends
+	if err := errors.Join(q.Run(none, files, "main.star", nil), q.Call(none, "f", nil)); err != nil {
+		t.Error(err)
+	}
+	if err := q.Get("x", nil); err == nil || !strings.HasPrefix(err.Error(), "fucina: x: ") {
+		t.Errorf("nowhere to put x: %v", err)
+	}
+	for _, sizes := range [][]int{{1 << 32, 1 << 32}, {-1, -3}, {3}, {2, 2}, {1 << 62, 0}} {
+		if x, err := Tensor(make([]float32, 3), "a b", sizes...); err == nil {
+			t.Errorf("sizes %d are %s", sizes, x.Shape())
+		}
+	}
+	if x, err := Tensor(nil, "a b", 1<<32, 1<<32); err == nil {
+		t.Errorf("2⁶⁴ elements of nothing are %s", x.Shape())
+	}
+}
+
 func TestValuesThatDoNotFit(t *testing.T) {
 	p := New()
 	defer p.Close()

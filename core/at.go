@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -29,10 +30,10 @@ func (x *Tensor) At(axis string, place int) *Tensor {
 	return at.Call(At{X: x, Places: Map[int]{axisList(axis), []int{place}}})
 }
 
-// Unbind is x at every place of the axis: one view each.
+// Unbind goes through x at every place of the axis: one view each.
 //
 // Errors: an axis that x lacks.
-func (x *Tensor) Unbind(axis string) []*Tensor {
+func (x *Tensor) Unbind(axis string) iter.Seq[*Tensor] {
 	n := x.Size(axis)
 	if n < 0 {
 		hint := "a scalar has nothing to unbind"
@@ -45,11 +46,13 @@ func (x *Tensor) Unbind(axis string) []*Tensor {
 		}
 		panic(&Error{Op: "unbind", Msg: fmt.Sprintf("no axis %q in %s", axis, x.Shape()), Hint: hint})
 	}
-	var views []*Tensor
-	for i := range n {
-		views = append(views, x.At(axis, i))
+	return func(yield func(*Tensor) bool) {
+		for i := range n {
+			if !yield(x.At(axis, i)) {
+				return
+			}
+		}
 	}
-	return views
 }
 
 // Names drops the axes.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -127,6 +128,7 @@ func (w *Weights) Fingerprint() string {
 		h.Write(data[:min(64, len(data))])
 		h.Write(data[len(data)/2:][:min(64, len(data)-len(data)/2)])
 	}
+	runtime.KeepAlive(w) // what is no more reached is unmapped
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 

@@ -12,10 +12,11 @@ import (
 // boundedMethods are the methods of Starlark's texts and containers whose work has no bound but their arguments.
 // pass.go lets a hidden value look at what x.name is taken of.
 var boundedMethods = []string{
-	"capitalize", "count", "elems", "endswith", "extend", "find", "format", "index", "insert", "isalnum", "isalpha",
-	"isdigit", "islower", "isspace", "istitle", "isupper", "items", "join", "keys", "lower", "lstrip", "partition",
-	"remove", "removeprefix", "removesuffix", "replace", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "split",
-	"splitlines", "startswith", "strip", "title", "union", "update", "upper", "values",
+	"capitalize", "count", "difference", "elems", "endswith", "extend", "find", "format", "index", "insert",
+	"intersection", "isalnum", "isalpha", "isdigit", "islower", "isspace", "issubset", "issuperset", "istitle",
+	"isupper", "items", "join", "keys", "lower", "lstrip", "partition", "remove", "removeprefix", "removesuffix",
+	"replace", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip",
+	"symmetric_difference", "title", "union", "update", "upper", "values",
 }
 
 // methodCheck is the X of X[v] in X[v].name.
@@ -76,6 +77,7 @@ func (v *boundedValue) Attr(name string) (star.Value, error) {
 	}
 	switch name {
 	case "join", "extend", "update", "union", "replace", "format":
+	case "difference", "intersection", "symmetric_difference", "issubset", "issuperset":
 	default:
 		if size < longText {
 			return method, err
@@ -101,6 +103,12 @@ func (it *Interp) method(
 			}
 			return b.CallInternal(t, args, kwargs)
 		})
+	case "difference", "intersection", "symmetric_difference", "issubset", "issuperset":
+		if len(args) != 1 || len(kwargs) > 0 { // Starlark's own would panic
+			return nil, fmt.Errorf("%s: got %d arguments, want what to compare with: s.%[1]s([1, 2])", b.Name(),
+				len(args)+len(kwargs))
+		}
+		fallthrough
 	case "join", "extend", "update", "union", "format":
 		watchedArgs := slices.Clone(args)
 		for i, arg := range args {

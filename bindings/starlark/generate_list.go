@@ -126,7 +126,7 @@ func (t *together) round() (err error) {
 			return err
 		}
 		defer x.Free()
-		for _, row := range x.Unbind("row") {
+		for row := range x.Unbind("row") {
 			scores = append(scores, row.Float32s())
 			row.Free()
 		}

@@ -328,12 +328,16 @@ func tensorUnbind(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []sta
 		return nil, err
 	}
 	x := b.Receiver().(Tensor)
-	if err := interpOf(t).room("a list of views", uint64(max(0, x.Size(name)))*viewBytes); err != nil {
+	it := interpOf(t)
+	if err := it.room("a list of views", uint64(max(0, x.Size(name)))*viewBytes); err != nil {
 		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("%v; got %s", err, x.Shape()),
 			Hint: fmt.Sprintf("go through a part of it, as in: x.slice(%s=(0, 10)).unbind(%[1]q)", name)}
 	}
 	var views []star.Value
-	for _, view := range x.Unbind(name) {
+	for view := range x.Unbind(name) {
+		if err := it.spend(1); err != nil {
+			return nil, err
+		}
 		views = append(views, Tensor{view})
 	}
 	return star.NewList(views), nil

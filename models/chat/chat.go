@@ -83,6 +83,9 @@ func Parse(source string) (t *Template, err error) {
 // dictionaries), tools, add_generation_prompt and whatever else it reads. A name without a value is undefined, as is
 // one whose value is *Undefined. The error is an *Error, or ctx's.
 func (t *Template) Render(ctx context.Context, vars *Dict) (text string, err error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	r := &run{t: t, ctx: ctx, left: t.MaxWork, out: &output{max: t.MaxOutput}}
 	if r.left == 0 {
 		r.left = 256 << 20

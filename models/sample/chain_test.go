@@ -413,6 +413,11 @@ func TestMirostat(t *testing.T) {
 }
 
 func TestLogprobs(t *testing.T) {
+	for _, id := range []int32{-1, 3} {
+		if _, _, err := New(Defaults()).Logprobs(make([]float32, 3), id, 1); err == nil {
+			t.Errorf("token %d of 3 has a probability", id)
+		}
+	}
 	p := []float64{0.1, 0.5, 0.15, 0.25}
 	of, top, err := New(Defaults()).Logprobs(logs(p...), 2, 3)
 	if err != nil || of.ID != 2 || math.Abs(of.Logprob-math.Log(0.15)) > 1e-6 || len(top) != 3 {

@@ -1,16 +1,22 @@
 package sample
 
+import "fmt"
+
 // Logprob is a token's log probability: its logit minus ln Σ exp of all, before any setting.
 type Logprob struct {
 	ID      int32
 	Logprob float64
 }
 
-// Logprobs returns that of token id, and the n most probable, best first. Errors are those of the logits, as in Next.
+// Logprobs returns that of token id, and the n most probable, best first. Errors are those of the logits, as in Next,
+// and an id that has none.
 func (s *Sampler) Logprobs(logits []float32, id int32, n int) (of Logprob, top []Logprob, err error) {
 	best, err := highest(logits)
 	if err != nil {
 		return of, nil, err
+	}
+	if id < 0 || int(id) >= len(logits) {
+		return of, nil, fmt.Errorf("sample: token %d, but there are logits of %d", id, len(logits))
 	}
 	s.begin(logits, best)
 	r := &s.ranks
