@@ -24,9 +24,9 @@ var q3_k = Format{
 }
 
 // q3Pieces: in a panel follow three words of scales and for each 128 weights three words, four times, of which the w-th
-// three have the weights 4w to 4w+3 and 16+4w to 19+4w of four runs of 32. The first word has of the former those of run
-// 0 in bits 0 to 2 of its bytes, the low bits of run 1 in bits 3 and 4, those of run 2 in bits 5 to 7; the second has the
-// same of the latter; the third has both of run 3, in bits 0 to 2 and 3 to 5, and the third bits of run 1.
+// three have the weights 4w to 4w+3 and 16+4w to 19+4w of four runs of 32. The first word has of the former those of
+// run 0 in bits 0 to 2 of its bytes, the low bits of run 1 in bits 3 and 4, those of run 2 in bits 5 to 7; the second
+// has the same of the latter; the third has both of run 3, in bits 0 to 2 and 3 to 5, and the third bits of run 1.
 //
 // Scale 2r is in the lower half of a word, 2r+1 in the upper one: at bit 10 of word r/2, or at bit 4 for an odd r. Of
 // the last four have word r-6 the low 4 bits, at 0, and the third word the high 2, at bit 2 and 0.

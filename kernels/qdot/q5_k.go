@@ -13,8 +13,8 @@ var q5_k = Format{
 }
 
 // q5Pieces: in a panel follow the four words that q4_k begins with, too, and for each 64 weights twice a word and four
-// more. Bytes of the four have a weight of the first 32 in bits 0 to 4, and the high 3 bits of one of the others in 5 to
-// 7, whose low 2 are those of the word before them, at bit 0 for the first of the four, 2, 4 and 6 for the others.
+// more. Bytes of the four have a weight of the first 32 in bits 0 to 4, and the high 3 bits of one of the others in 5
+// to 7, whose low 2 are those of the word before them, at bit 0 for the first of the four, 2, 4 and 6 for the others.
 func q5Pieces() (pieces []piece) {
 	const bytes = ones & (1<<32 - 1)
 	move := func(from, fromBit, to, toBit int, bits uint32) {

@@ -17,7 +17,7 @@ var q6_k = Format{
 	},
 }
 
-// q6Pieces: in a panel follow, for each 64 weights, a word of high bits and two of low ones, four times, and the scales.
+// q6Pieces: in a panel follow, for each 64 weights, a word of high bits and two of low ones, four times, and scales.
 // Bits 2q and 2q+1 of the w-th word of high bits belong to its low ones, first the low nibbles and then the high ones:
 // weights 4w to 4w+3, 32+4w to 35+4w; 16+4w to 19+4w, 48+4w to 51+4w.
 func q6Pieces() (pieces []piece) {

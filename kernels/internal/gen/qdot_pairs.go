@@ -133,8 +133,8 @@ func (b *panelBody) bitsOf(x val, mask uint64, y val) val {
 	return b.andOr(x, b.bits(mask), b.and(y, b.bits(^mask&(1<<32-1))))
 }
 
-// q3Place is the words of a block, by the number in their half, and the bits of bytes in them where the low two bits and
-// the third one of the weights 4w to 4w+3 of a run stand.
+// q3Place is the words of a block, by the number in their half, and the bits of bytes in them where the low two bits
+// and the third one of the weights 4w to 4w+3 of a run stand.
 func q3Place(run, w int) (low, lowBit, third, thirdBit int) {
 	first, last, n := 3*(w%4)+w/4, 3*(w%4)+2, w/4
 	switch run {
