@@ -90,7 +90,8 @@ func TestSetStopsBefore(t *testing.T) {
 		timed = stopAtOnce
 		err := set(v)
 		timed = nil
-		if !errors.As(err, new(*Canceled)) || slices.ContainsFunc(x.Float32s(), func(v float32) bool { return v != 0 }) {
+		changed := slices.ContainsFunc(x.Float32s(), func(v float32) bool { return v != 0 })
+		if !errors.As(err, new(*Canceled)) || changed {
 			t.Errorf("%s: %v, and nothing may be changed", name, err)
 		}
 	}
