@@ -175,6 +175,12 @@ func (e *Env) checkStop() {
 	}
 }
 
+// fits tells whether the budget has room for so many bytes more.
+func (e *Env) fits(bytes int64) bool {
+	s := e.pool.Stats()
+	return s.Limit == 0 || s.InUse+bytes+bytes/4 <= s.Limit // a size class is at most that much larger
+}
+
 // opName is the operation in progress.
 func (e *Env) opName() string {
 	if n := len(e.busy); n > 0 {

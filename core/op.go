@@ -41,6 +41,9 @@ type Sizer interface{ Sizes(s *Sizes) }
 // InPlace is an operation that changes the bytes of its first tensor operand and returns it. It is not stopped halfway.
 type InPlace interface{ InPlace() }
 
+// Preparing is an InPlace that does a part of its work before it changes anything: until Eval begins it can be stopped.
+type Preparing interface{ Prepare(c *Ctx) }
+
 // Chooser is an operation whose first operand only chooses among the others: plain numbers take the dtype
 // of those.
 type Chooser interface{ Chooses() }

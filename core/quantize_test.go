@@ -427,17 +427,6 @@ func TestQuantizedMisuse(t *testing.T) {
 			x.MoE(m.Tensor(dtype.F32, "row=2 choice=1"), ids, w, w, m.Quantized("q4_0", "expert=2 ffn=32 embed=64"))
 		}, `moe: w_down[expert=2, ffn=32, embed=64] has its blocks of q4_0 along "embed", want them along "ffn"; ` +
 			`quantize it along "ffn": w_down.dequantize().quantize("q4_0", "ffn")`},
-		{"experts without up", func() {
-			x, ids := m.Tensor(dtype.F32, "row=2 embed=64"), m.Indices(dtype.I64, 2, "row=2 choice=1")
-			w := m.Tensor(dtype.F32, "expert=2 ffn=32 embed=64")
-			x.MoE(m.Tensor(dtype.F32, "row=2 choice=1"), ids, w, nil, m.Tensor(dtype.F32, "expert=2 embed=64 ffn=32"))
-		}, "moe: want one axis in w_gate[expert=2, ffn=32, embed=64] that tells gate from up, which neither " +
-			"x[row=2, embed=64] nor w_down[expert=2, embed=64, ffn=32] has; give w_up"},
-		{"experts in three", func() {
-			x, ids := m.Tensor(dtype.F32, "row=2 embed=64"), m.Indices(dtype.I64, 2, "row=2 choice=1")
-			w := m.Tensor(dtype.F32, "expert=2 part=3 ffn=32 embed=64")
-			x.MoE(m.Tensor(dtype.F32, "row=2 choice=1"), ids, w, nil, m.Tensor(dtype.F32, "expert=2 embed=64 ffn=32"))
-		}, `moe: axis "part" of w_gate[expert=2, part=3, ffn=32, embed=64] is 3, want 2: that of gate and that of up`},
 		{"assigned from panels", func() { w.Copy().Assign(m.Env.Pack(w, 64, nil)) },
 			"assign: the new values, q4_0[out=3, in=64], lie in panels; v.copy()"},
 		{"values", func() { w.Float32s() }, "values: q4_0[out=3, in=64] is quantized; x.dequantize()"},
@@ -449,6 +438,25 @@ func TestQuantizedMisuse(t *testing.T) {
 				t.Errorf("got\n%v\nwant\n%s", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestExpertsTogetherMisuse(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 1)}
+	for shape, want := range map[string]string{
+		"expert=2 ffn=32 embed=64": "moe: want one axis in w_gate[expert=2, ffn=32, embed=64] that tells gate from up, " +
+			"which neither x[row=2, embed=64] nor w_down[expert=2, embed=64, ffn=32] has; give w_up",
+		"expert=2 part=3 ffn=32 embed=64": `moe: axis "part" of w_gate[expert=2, part=3, ffn=32, embed=64] is 3, ` +
+			"want 2: that of gate and that of up",
+	} {
+		err := failed(func() {
+			x, ids := m.Tensor(dtype.F32, "row=2 embed=64"), m.Indices(dtype.I64, 2, "row=2 choice=1")
+			down := m.Tensor(dtype.F32, "expert=2 embed=64 ffn=32")
+			x.MoE(m.Tensor(dtype.F32, "row=2 choice=1"), ids, m.Tensor(dtype.F32, shape), nil, down)
+		})
+		if err == nil || err.Error() != want {
+			t.Errorf("got\n%v\nwant\n%s", err, want)
+		}
 	}
 }
 

@@ -75,8 +75,8 @@ func TestRouteGroups(t *testing.T) {
 	}
 }
 
-// TestRouteForbidden: experts with a bias of -∞ come after all others of the groups used, and are then equal to those of
-// the other groups, of which the first of all is taken. llama.cpp's sort does so with up to 16 experts, and in no order
+// TestRouteForbidden: experts with a bias of -∞ come after all others of the groups used, and are then equal to those
+// of the other groups, of which the first of all is taken. llama.cpp's sort does so with up to 16 experts, and in no order
 // that is said with more.
 func TestRouteForbidden(t *testing.T) {
 	env := NewEnv(0, 1)
@@ -85,8 +85,8 @@ func TestRouteForbidden(t *testing.T) {
 	x := env.FromFloats(dtype.F32, []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}, axisList("expert"), 9)
 	bias := env.FromFloats(dtype.F32, []float64{-9, -9, -9, 0, 0, never, never, 0, 0}, axisList("expert"), 9)
 	for k, want := range map[int][]int64{4: {8, 7, 4, 3}, 6: {8, 7, 4, 3, 0, 1}} {
-		both := route.All(Route{X: x, K: k, Axis: "expert", Out: "choice", Score: "sigmoid", Bias: bias, Scale: 1, Groups: 3,
-			GroupsUsed: 2})
+		both := route.All(Route{X: x, K: k, Axis: "expert", Out: "choice", Score: "sigmoid", Bias: bias, Scale: 1,
+			Groups: 3, GroupsUsed: 2})
 		if got := both[1].Int64s(); !slices.Equal(got, want) {
 			t.Errorf("k=%d: got %v, want %v", k, got, want)
 		}

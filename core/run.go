@@ -157,7 +157,7 @@ func (c *call) run() {
 var computing func(op string, begins bool)
 
 // compute does what the operation is for, unless the Env has to stop. What changes its operand is not begun then, or
-// done whole: half of it would be in a tensor that is still there.
+// done whole: half of it would be in a tensor that is still there. What it can do before it changes it ends at once.
 func (c *call) compute() {
 	if !c.info.inPlace {
 		as(c.info.evals, c.op).Eval(&c.ctx)
@@ -165,6 +165,10 @@ func (c *call) compute() {
 		return
 	}
 	c.env.checkStop()
+	if op, ok := c.op.(Preparing); ok {
+		op.Prepare(&c.ctx)
+		c.env.checkStop()
+	}
 	defer c.env.Control.Hold()()
 	as(c.info.evals, c.op).Eval(&c.ctx)
 }

@@ -21,6 +21,8 @@ type Set struct {
 	X      *Tensor    `arg:"x"`
 	V      *Tensor    `arg:"v,number"`
 	Ranges Map[Range] `arg:"ranges,rest"`
+
+	dense *Tensor // what Prepare made of V, for Eval
 }
 
 var set = Declare[Set]("set")
@@ -99,14 +101,33 @@ func (a *Set) part() *Tensor {
 	return t
 }
 
+// looseSet is from how many bytes on values that lie in another order are copied before they are written.
+const looseSet = 8 << 20
+
+// Prepare copies values that may overlap with x; and many that lie in another order, if there is room for them: while
+// x changes nothing can be stopped, and to write them then takes ten times as long as to write a copy that does not.
+func (a *Set) Prepare(c *Ctx) {
+	a.dense = nil
+	if a.V.Len() == 0 {
+		return
+	}
+	size, order := a.V.Len()*a.V.dtype.Size(), a.X.axes.Shared(a.V.axes)
+	v := a.V.permuted(order)
+	loose := size >= looseSet && !v.dense() && c.c.env.fits(int64(size))
+	if loose || a.V.buf == a.X.buf {
+		a.dense = c.Scratch(a.V.dtype, order, v.sizes)
+		c.touch(a.dense)
+		c.copyInto(a.dense, a.V)
+	}
+}
+
 // Eval writes.
 func (a *Set) Eval(c *Ctx) {
+	v := a.V
+	if a.dense != nil {
+		v, a.dense = a.dense, nil
+	}
 	if part := a.part(); part.Len() > 0 {
-		v := a.V
-		if v.buf == a.X.buf { // the two may overlap
-			v = c.Scratch(v.dtype, v.axes, v.sizes)
-			c.copyInto(v, a.V)
-		}
 		c.copyStrided(part, v)
 		a.X.buf.Touch()
 		a.X.version = a.X.buf.Version()

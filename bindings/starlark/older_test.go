@@ -76,7 +76,8 @@ func TestFamilyOlder(t *testing.T) {
 		want := floatsOf(t, "../../models/testdata/"+name+".logits.f32")
 		it := newTest(Config{Stdout: io.Discard, Stderr: io.Discard})
 		defer it.Close()
-		apartScores := modelScores(t, it, writeDraft(t, filepath.Join(t.TempDir(), "m.gguf"), draftOf(t, specs[name])), ids)
+		path := writeDraft(t, filepath.Join(t.TempDir(), "apart.gguf"), draftOf(t, specs[name]))
+		apartScores := modelScores(t, it, path, ids)
 		for _, latents := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, latents in one %v", name, latents), func(t *testing.T) {
 				d := olderDraft(t, specs[name], latents, true)
