@@ -314,6 +314,8 @@ func (x Tensor) habit(name string) (say, code string) {
 		return "a variable is made, not marked", "variable(x)"
 	case "fill_", "zero_":
 		return "tensors are changed by set", "x.set(0)"
+	case "median", "nanmedian":
+		return "it is a quantile", fmt.Sprintf("x.quantile(0.5, %q)", last)
 	case "clip":
 		return "bounds are set by clamp", "x.clamp(0, 1)"
 	}

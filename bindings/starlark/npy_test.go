@@ -101,7 +101,7 @@ equal(m["b"].tolist(), [0, 1, 2])
 		`load_npy("f5.npy", "a")`:                     "load_npy: cannot open ",
 		`load_npy("complex.npy", "a")`:                `load_npy: complex.npy: elements of type "<c16" cannot be read`,
 		`load_npy("huge_u8.npy", "a")`:                "greater than what i64 holds",
-		`load_npy("plain.npz", "a")`:                  "this is no .npy file",
+		`load_npy("plain.npz", "a")`:                  "this is no .npy file but an archive of some",
 		`load_npz("f4.npy")`:                          "this is no .npz file",
 		`load_npz("plain.npz")`:                       `but 0 are named; load_npz("plain.npz", {"w": "row col"})`,
 		`load_npz("plain.npz", {"v": "row col"})`:     `plain.npz has no array "v"; arrays: w, b`,

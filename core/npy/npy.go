@@ -114,6 +114,9 @@ func readHeader(r io.Reader, size int64) (h header, err error) {
 	if _, err := io.ReadFull(r, start); err != nil || string(start[:6]) != magic {
 		if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("this is no .npy file")
+			if string(start[:4]) == "PK\x03\x04" {
+				err = errors.New("this is no .npy file but an archive of some, as .npz is")
+			}
 		}
 		return h, err
 	}
