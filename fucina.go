@@ -23,8 +23,8 @@ import (
 // of the script, and the calls in progress. errors.Is and errors.As see the Go error behind it.
 type Error = starlark.Error
 
-// Interpreter runs scripts; New makes it, and a zero one runs none. It serves one goroutine at a time; a program may have as many as it likes, and they
-// may share frozen values and tensors.
+// Interpreter runs scripts; New makes it, and a zero one runs none. It serves one goroutine at a time; a program may
+// have as many as it likes, and they may share frozen values and tensors.
 type Interpreter struct {
 	it  *starlark.Interp
 	err error // of an option

@@ -200,7 +200,8 @@ func sorted(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tupl
 	var xs star.Iterable
 	var key star.Callable
 	reverse := false
-	if err := star.UnpackArgs(b.Name(), args, kwargs, "iterable", &xs, "key??", &key, "reverse?", &reverse); err != nil {
+	if err := star.UnpackArgs(b.Name(), args, kwargs, "iterable", &xs, "key??", &key, "reverse?",
+		&reverse); err != nil {
 		return nil, err
 	}
 	it := interpOf(t)
