@@ -143,8 +143,8 @@ func (a *PagedAttention) sees(position int) (first, end int) {
 	return first, position + 1
 }
 
-// paging is a running PagedAttention. Its memory, and the functions that workers run, are used again: a token of a model
-// would otherwise leave those of each layer.
+// paging is a running PagedAttention. Its memory, and the functions that workers run, are used again: a token of a
+// model would otherwise leave those of each layer.
 type paging struct {
 	*PagedAttention
 	c            *Ctx

@@ -309,8 +309,8 @@ func TestCloseBesideCollection(t *testing.T) {
 	}
 }
 
-// Blocks smaller than a huge page lie side by side from the beginning of one on. When there are enough that nobody uses,
-// the system gets the memory of the next ones, which can be used again all the same.
+// Blocks smaller than a huge page lie side by side from the beginning of one on. When there are enough that nobody
+// uses, the system gets the memory of the next ones, which can be used again all the same.
 func TestDepot(t *testing.T) {
 	const size = 1 << 20
 	var s stock
