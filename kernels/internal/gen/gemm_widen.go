@@ -7,8 +7,9 @@ func (s *source) widening() {
 	const list = "k int, a *float32, lda int, b *uint16, bnext int, wide *float32, wnext int, c *float32, ldc int, " +
 		"add bool, ahead int"
 	f := s.declare("tileWiden", list, "tileWiden computes c = a·b, or c += a·b if add, of the rows and panels that "+
-		"widenShape says, as the tile of that shape does, panels of c side by side, and sets element (p, j) of panel q "+
-		"of wide, q·wnext + p·16 + j, to that of b. What lies ahead bytes behind each line of b is fetched meanwhile.")
+		"widenShape says, as the tile of that shape does, panels of c side by side, and sets element (p, j) of panel "+
+		"q of wide, q·wnext + p·16 + j, to that of b. What lies ahead bytes behind each line of b is fetched "+
+		"meanwhile.")
 	shape := map[*tier]string{}
 	for _, t := range tiers {
 		rows, panels := 6, 1
@@ -26,7 +27,8 @@ func (s *source) widening() {
 	}
 	const doc = "\n// widenShape is how many rows of a and how many panels tileWiden takes.\n"
 	const sign = "func widenShape() (rows, panels int) { "
-	s.extra["amd64"] += doc + sign + "\nif cpu.Current() == cpu.AVX512 {\n" + shape[avx512] + "}\n" + shape[avx2] + "}\n"
+	const has = "\nif cpu.Current() == cpu.AVX512 {\n"
+	s.extra["amd64"] += doc + sign + has + shape[avx512] + "}\n" + shape[avx2] + "}\n"
 	s.extra["arm64"] += doc + sign + "\n" + shape[neon] + "}\n"
 	s.extra["none"] += "\n" + sign + noAssembly + " }\n"
 }
