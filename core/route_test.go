@@ -76,8 +76,8 @@ func TestRouteGroups(t *testing.T) {
 }
 
 // TestRouteForbidden: experts with a bias of -∞ come after all others of the groups used, and are then equal to those
-// of the other groups, of which the first of all is taken. llama.cpp's sort does so with up to 16 experts, and in no order
-// that is said with more.
+// of the other groups, of which the first of all is taken. llama.cpp's sort does so with up to 16 experts, with more
+// in no order that is told.
 func TestRouteForbidden(t *testing.T) {
 	env := NewEnv(0, 1)
 	defer env.Close()
