@@ -95,8 +95,8 @@ func (a *MoE) Names(p *Plan) {
 		p.NeedAll(a.WUp, r.ffn)
 		p.Within(a.WUp, one.Append(r.embed).Append(r.ffn), "w_gate")
 	} else if r.part.Len() != 1 {
-		p.Fail(fmt.Sprintf("want one axis in %s that tells gate from up, which neither %s nor %s has",
-			p.Describe(a.WGate), p.Describe(a.X), p.Describe(a.WDown)), "give w_up")
+		p.Fail(fmt.Sprintf("got no w_up, want it or an axis in %s that tells gate from up, which neither %s nor %s has",
+			p.Describe(a.WGate), p.Describe(a.X), p.Describe(a.WDown)), p.c.info.AsIn())
 	}
 	p.NeedAll(a.WDown, r.ffn)
 	for _, w := range []*Tensor{a.WGate, a.WDown} {

@@ -444,8 +444,10 @@ func TestQuantizedMisuse(t *testing.T) {
 func TestExpertsTogetherMisuse(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 1)}
 	for shape, want := range map[string]string{
-		"expert=2 ffn=32 embed=64": "moe: want one axis in w_gate[expert=2, ffn=32, embed=64] that tells gate " +
-			"from up, which neither x[row=2, embed=64] nor w_down[expert=2, embed=64, ffn=32] has; give w_up",
+		"expert=2 ffn=32 embed=64": "moe: got no w_up, want it or an axis in w_gate[expert=2, ffn=32, embed=64] that " +
+			"tells gate from up, which neither x[row=2, embed=64] nor w_down[expert=2, embed=64, ffn=32] has; as in: " +
+			"x, w = ones(row=2, embed=3), ones(expert=4, ffn=5, embed=3); " +
+			"weights, indices = route(ones(row=2, expert=4), 2); moe(x, weights, indices, w, w, w)",
 		"expert=2 part=3 ffn=32 embed=64": `moe: axis "part" of w_gate[expert=2, part=3, ffn=32, embed=64] is 3, ` +
 			"want 2: that of gate and that of up",
 	} {
