@@ -28,8 +28,8 @@ type block struct {
 	raw    []byte // the whole mapping, when the block is one; nil for a piece of a region
 	vacant bool   // in the depot, its memory given back to the system, but not its addresses
 
-	// uses is how often it was given back: it tells a late clean-up of the pool that had it that it comes too late, when
-	// it may be another pool's.
+	// uses is how often it was given back: it tells a late clean-up of the pool that had it that it comes too late,
+	// when it may be another pool's.
 	uses atomic.Uint32
 
 	region *region // of which it is a piece, and to which it goes back; nil for all others
