@@ -227,6 +227,22 @@ var goMisuse = []misuse{
 	{`reshape: f32[a=-1, b=-4] cannot be in memory`,
 		func(e *Env) { f32(e, "a=4").Reshape(axisList("a b"), -1, -4) }},
 	{`unbind: no axis "b" in f32[a=4]; its axes are a: x.unbind("a")`, func(e *Env) { f32(e, "a=4").Unbind("b") }},
+	{`tolist: f32[a=400] was ended by free() at outside of a script (it was made at outside of a script); free it ` +
+		`after its last use: x.free()`, func(e *Env) {
+		x := f32(e, "a=400")
+		elements := x.Elements()
+		x.Free()
+		for range elements {
+			panic("an element of what has ended")
+		}
+	}},
+	{`tolist: f32[a=400] was ended by free() at outside of a script (it was made at outside of a script); free it ` +
+		`after its last use: x.free()`, func(e *Env) {
+		x := f32(e, "a=400")
+		for range x.Elements() {
+			x.Free()
+		}
+	}},
 }
 
 // TestMisuse insists on the exact words for every kind of misuse: what, got, want, hint, with names and

@@ -63,20 +63,17 @@ type moeRoles struct {
 	gate, up, down                      axis.Contraction
 }
 
-// weights is those of the experts that there are.
-func (a *MoE) weights() []*Tensor {
-	if a.WUp == nil {
-		return []*Tensor{a.WGate, a.WDown}
-	}
-	return []*Tensor{a.WGate, a.WUp, a.WDown}
-}
+// weights is those of the experts, in the order of the arguments; nil for what is not given.
+func (a *MoE) weights() [3]*Tensor { return [3]*Tensor{a.WGate, a.WUp, a.WDown} }
 
 // Names finds the roles.
 func (a *MoE) Names(p *Plan) {
 	p.Integer(a.Indices)
 	p.Float(a.X)
 	for _, w := range a.weights() {
-		p.Need(w, a.Axis)
+		if w != nil {
+			p.Need(w, a.Axis)
+		}
 	}
 	if a.X.axes.Has(string(a.Axis)) {
 		p.Fail(fmt.Sprintf("%s has the axis %q of the experts", p.Describe(a.X), a.Axis),
@@ -110,17 +107,15 @@ func (a *MoE) Names(p *Plan) {
 		axes = a.X.axes
 	}
 	plain := []*Tensor{a.X, a.Weights}
-	for _, w := range a.weights() {
+	for i, w := range a.weights() {
+		if w == nil {
+			continue
+		}
 		if p.product(a.X, w); !w.stored() {
 			plain = append(plain, w)
 			continue
 		}
-		con := &r.gate
-		if w == a.WDown {
-			con = &r.down
-		} else if w == a.WUp {
-			con = &r.up
-		}
+		con := []*axis.Contraction{&r.gate, &r.up, &r.down}[i] // one tensor may be two of them
 		p.alongBlocks(w, con.Sum)
 		con.Sum = w.axes.Shared(con.Sum)
 		if w.axes.At(0) != string(a.Axis) {
@@ -420,7 +415,7 @@ func (m *moeGradient) run(gy *Tensor) {
 
 // decode sets the weights as the gradient needs them: gate and up apart.
 func (m *moeGradient) decode() {
-	for i, w := range []*Tensor{m.a.WGate, m.a.WUp, m.a.WDown} {
+	for i, w := range m.a.weights() {
 		if m.w[i], m.wants[i] = w, m.g.Wants(3+i); w != nil && w.stored() {
 			m.w[i] = w.Dequantize()
 		}

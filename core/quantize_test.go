@@ -282,6 +282,21 @@ func TestExpertsTogether(t *testing.T) {
 	}
 }
 
+// TestOneExpertTwice: gate and up may be one tensor, with axes in another order than those of x, and what is found out
+// about the call holds for two tensors, too.
+func TestOneExpertTwice(t *testing.T) {
+	m := &Maker{Env: NewEnv(0, 2)}
+	x := m.Tensor(dtype.F32, "row=3 embed=32 part=2")
+	w := m.Tensor(dtype.F32, "expert=4 ffn=64 part=2 embed=32").Quantize(quantized(t, "q8_0"), "embed")
+	down := m.Tensor(dtype.F32, "expert=4 part=2 embed=32 ffn=64")
+	weights, ids := m.Tensor(dtype.F32, "row=3 choice=2"), m.Indices(dtype.I64, 4, "row=3 choice=2")
+	once := x.MoE(weights, ids, w, w, down)
+	twice := x.MoE(weights, ids, w, w.Copy(), down)
+	sameBits(t, "one tensor", once, twice)
+	ordered := x.Order("row part embed").MoE(weights, ids, w, w.Copy(), down)
+	sameBits(t, "x in the order of the weights", once, ordered.Order("row embed part"))
+}
+
 // TestQuantizedPlaces: what is taken of quantized tensors stays quantized, and decodes to what is taken of the decoded.
 func TestQuantizedPlaces(t *testing.T) {
 	m := &Maker{Env: NewEnv(0, 2)}

@@ -288,6 +288,7 @@ func (c *call) abandon() {
 		t.buf.Release()
 	}
 	c.tmp, c.state, c.rounded, c.stored, c.units.list = nil, nil, nil, nil, nil
+	c.rows.to, c.rows.from = nil, nil
 	e := c.env
 	for n := len(e.busy); n > 0; n = len(e.busy) {
 		top := e.busy[n-1]

@@ -8,12 +8,13 @@ import (
 	"github.com/fucina-go/fucina/core/dtype"
 )
 
-// Elements goes through the elements in the order of the axes: float64, int64 or bool each.
+// Elements goes through the elements in the order of the axes: float64, int64 or bool each. It panics with an *Error
+// when t has ended by then.
 func (t *Tensor) Elements() iter.Seq[any] {
 	t.mustHaveData("tolist")
 	return func(yield func(any) bool) {
 		for offset := range t.each {
-			if !yield(t.element(offset)) {
+			if t.mustBeThere("tolist"); !yield(t.element(offset)) {
 				return
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 	"weak"
@@ -24,9 +25,12 @@ type block struct {
 	ptr    unsafe.Pointer
 	size   int
 	class  int
-	uses   uint32 // how often it was given back; tells a late clean-up that it comes too late
 	raw    []byte // the whole mapping, when the block is one; nil for a piece of a region
 	vacant bool   // in the depot, its memory given back to the system, but not its addresses
+
+	// uses is how often it was given back: it tells a late clean-up of the pool that had it that it comes too late,
+	// when it may be another pool's.
+	uses atomic.Uint32
 
 	region *region // of which it is a piece, and to which it goes back; nil for all others
 }
@@ -205,7 +209,7 @@ func (h *holding) buffer() *Buffer {
 // reuse puts a block that nobody holds on its free list. The lock is held.
 func (p *Pool) reuse(blk *block) {
 	p.inUse -= int64(blk.size)
-	blk.uses++
+	blk.uses.Add(1)
 	switch {
 	case blk.region != nil:
 		blk.region.release()
@@ -328,7 +332,7 @@ func (p *Pool) Close() {
 
 // abandon lets the block of a buffer of a closed pool come back when the collector finds the buffer unreachable.
 func (p *Pool) abandon(b *Buffer, blk *block) {
-	runtime.AddCleanup(b, p.orphaned, orphan{blk, blk.uses})
+	runtime.AddCleanup(b, p.orphaned, orphan{blk, blk.uses.Load()})
 }
 
 // orphan is a block that a buffer of a closed pool holds, if it still has been used as often.
@@ -340,7 +344,7 @@ type orphan struct {
 func (p *Pool) orphaned(o orphan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if o.block.uses == o.uses {
+	if o.block.uses.Load() == o.uses {
 		p.reuse(o.block)
 	}
 }

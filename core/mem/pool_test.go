@@ -2,7 +2,9 @@ package mem
 
 import (
 	"errors"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -352,5 +354,46 @@ func TestDepot(t *testing.T) {
 	}
 	if s.cached != 0 {
 		t.Errorf("%d bytes are cached though all blocks are in use", s.cached)
+	}
+}
+
+// Blocks go from pool to pool, some of which are closed while their buffers are held: none is two buffers' at a time,
+// and clean-ups that come late leave alone what another pool has by then.
+func TestBlocksOfSeveralPools(t *testing.T) {
+	type holder struct {
+		b    Buffer
+		mark byte
+	}
+	draw := rand.New(rand.NewPCG(1, 2))
+	bytes := func(h *holder) []byte { return unsafe.Slice((*byte)(h.b.Data()), h.b.Size()) }
+	pools := []*Pool{NewPool(0), NewPool(0)}
+	var held []*holder
+	for i := range 10000 {
+		k := draw.IntN(len(pools))
+		if i%200 == 0 {
+			pools[k].Close()
+			pools[k] = NewPool(0)
+		}
+		if i%1000 == 0 {
+			runtime.GC()
+		}
+		if len(held) == 0 || len(held) < 200 && draw.IntN(2) == 0 {
+			h := &holder{mark: byte(1 + draw.IntN(255))}
+			if err := pools[k].Fill(&h.b, 1+draw.IntN(1<<(4+draw.IntN(18)))); err != nil {
+				t.Fatal(err)
+			}
+			b := bytes(h)
+			b[0], b[len(b)/2], b[len(b)-1] = h.mark, h.mark, h.mark
+			held = append(held, h)
+			continue
+		}
+		at := draw.IntN(len(held))
+		h := held[at]
+		if b := bytes(h); b[0] != h.mark || b[len(b)/2] != h.mark || b[len(b)-1] != h.mark {
+			t.Fatalf("a buffer of %d bytes was written by another", len(b))
+		}
+		if held = slices.Delete(held, at, at+1); draw.IntN(4) > 0 { // the collector finds the others
+			h.b.Release()
+		}
 	}
 }
