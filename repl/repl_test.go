@@ -70,6 +70,8 @@ func TestSession(t *testing.T) {
 			"struct(c = [f32[a=2] [1, 1]], w = f32[a=4, b=5] …)\n" +
 				"f32[a=17] [" + strings.Repeat("1, ", 16) + "1]\n" +
 				"[f32[a=17] [" + strings.Repeat("1, ", 16) + "1]]\n", ""},
+		{"deep inside", []string{"def f(n):", "    x = []", "    for i in range(n): x = [x]", "    return x", "",
+			"f(1000000)"}, strings.Repeat("[", 200) + "…\n", ""},
 		{"last value", []string{"6 * 7", "x = _", "None", "_ + x"}, "42\n84\n", ""},
 		{"function", []string{"def f(x):", "    # twice", "    return 2 * x", "", "f(4)"}, "8\n", ""},
 		{"loop", []string{"n = 0", "for i in range(4):", "    n += i", "", "n"}, "6\n", ""},
