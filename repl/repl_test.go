@@ -48,8 +48,9 @@ func TestClocks(t *testing.T) {
 
 // TestClocksLong times blocks of several lines, and what has commas or a comment.
 func TestClocksLong(t *testing.T) {
-	_, out, errs := session(t, "%time for i in range(2):", "    print(i)", "", "%time x = [i", "for i in range(3)]", "x",
-		"%timeit 1, 2", "%timeit 1 + 1 # two", "%timeit max(1,", "2)", "for i in [7]:", "    print(i)", "", "%time 8")
+	_, out, errs := session(t, "%time for i in range(2):", "    print(i)", "", "%time x = [i", "for i in range(3)]",
+		"x", "%timeit 1, 2", "%timeit 1 + 1 # two", "%timeit max(1,", "2)", "for i in [7]:", "    print(i)", "",
+		"%time 8")
 	took, many := `took [\d.]+[mµn]?s\n`, `struct\(least = \S+, mean = \S+, runs = \d+\)\n`
 	want := regexp.MustCompile(`^0\n1\n` + took + took + `\[0, 1, 2\]\n` +
 		strings.Repeat(many, 3) + `7\n8\n` + took + `$`)
