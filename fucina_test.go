@@ -383,7 +383,6 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// Whatever a script leaves behind, and whatever a program asks for, storing it is an error or not, but never a panic.
 // What is not there is an error, never a panic.
 func TestNothing(t *testing.T) {
 	var p Interpreter
@@ -417,6 +416,7 @@ func TestNothing(t *testing.T) {
 	}
 }
 
+// Whatever a script leaves behind, and whatever a program asks for, storing it is an error or not, but never a panic.
 func TestValuesThatDoNotFit(t *testing.T) {
 	p := New()
 	defer p.Close()

@@ -6,8 +6,7 @@ import "math"
 //
 // Shape: x[axes] → y[axes].
 // Numerics: f32 is computed in f64 and rounded once; f64 is at most 2 ulp from the exact value. The same bits on
-// every machine; f16 and bf16 compute in f32 and round once. NaN
-// outside of -1 … 1.
+// every machine; f16 and bf16 compute in f32 and round once. NaN outside of -1 … 1.
 //
 // Errors: integers (cast them first).
 //

@@ -6,7 +6,7 @@ import "math"
 // element, aligned by axis name: the arctangent of x / y in the right quadrant. Either may be a plain number.
 //
 // Shape: x[axes], y[a subset of them, or the other way round] → z[the wider operand's axes].
-// Numerics: f32 is computed in f64 and rounded once; f64 is at most 1 ulp from the exact value. The same bits on
+// Numerics: f32 is computed in f64 and rounded once; f64 is at most 2 ulp from the exact value. The same bits on
 // every machine; f16 and bf16 compute in f32 and round once. Zeros have signs, as in C.
 //
 // Errors: integers (cast them first).

@@ -5,7 +5,7 @@ import "math"
 // Expm1 is exp(x) - 1, element by element, exact for x near 0 too.
 //
 // Shape: x[axes] → y[axes].
-// Numerics: f32 is computed in f64 and rounded once; f64 is at most 1 ulp from the exact value. The same bits on
+// Numerics: f32 is computed in f64 and rounded once; f64 is at most 2 ulp from the exact value. The same bits on
 // every machine; f16 and bf16 compute in f32 and round once.
 //
 // Errors: integers (cast them first).

@@ -274,13 +274,15 @@ func (*Pow) Saves(want uint64) (in, out uint64) { return 3, want >> 1 & 1 }
 // VJP is gy · y · xʸ⁻¹, 0 where y is 0, and gy · z · log(x), 0 where x is 0 and y is not below.
 func (a *Pow) VJP(z, gy []*Tensor, g *Grads) {
 	if g.Wants(0) {
-		d := a.X.power(a.Y.plus(-1), a.Outer)
-		g.Set(0, gy[0].Mul(d.Mul(a.Y)).where(ne.Call(Ne{Compare{X: a.Y, Y: Number(a.Y.env, 0, 0, true)}})))
+		y := a.Y.wide()
+		d := a.X.wide().power(y.plus(-1), a.Outer)
+		g.Set(0, gy[0].wide().Mul(d.Mul(y)).where(ne.Call(Ne{Compare{X: a.Y, Y: Number(a.Y.env, 0, 0, true)}})))
 	}
 	if g.Wants(1) {
 		zero := a.X.Eq(Number(a.X.env, 0, 0, true))
 		none := logicalAnd.Call(LogicalAnd{Compare{X: zero, Y: a.Y.Ge(Number(a.Y.env, 0, 0, true)), Outer: a.Outer}})
-		g.Set(1, gy[0].Mul(z[0]).Mul(none.Where(Number(a.X.env, 1, 0, false), a.X).Log()))
+		log := none.Where(Number(a.X.env, 1, 0, false), a.X.wide()).Log()
+		g.Set(1, gy[0].wide().Mul(z[0].wide()).Mul(log))
 	}
 }
 

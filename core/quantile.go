@@ -11,8 +11,8 @@ import (
 // q·(n-1), or between two of them the mean weighed by nearness, as in NumPy and PyTorch. A q of 0.5 is the median.
 //
 // Shape: x[…, axis, …] → y[…].
-// Numerics: a + f·(b - a) for a fraction f of the way from a to b; f16 and bf16 compute in f32 and round once. NaN
-// where an element is NaN.
+// Numerics: a + f·(b - a) for a fraction f of the way from a to b, from a half on b - (1-f)·(b - a); f16 and bf16
+// compute in f32 and round once. NaN where an element is NaN, or the place lies between two equal infinities.
 //
 // Errors: a q outside of 0 … 1; an axis that x lacks, or of size 0; integers (cast them first).
 //
@@ -55,7 +55,12 @@ func (a *Quantile) Compose() *Tensor {
 	low, f := math.Modf(a.Q * float64(n-1))
 	y := sorted.At(axis, int(low))
 	if f > 0 {
-		y = y.Add(sorted.At(axis, int(low)+1).Sub(y).times(f))
+		next := sorted.At(axis, int(low)+1)
+		if way := next.Sub(y); f < 0.5 {
+			y = y.Add(way.times(f))
+		} else {
+			y = next.Sub(way.times(1 - f))
+		}
 	}
 	last := sorted.At(axis, n-1) // NaN is greatest
 	return last.IsNaN().Where(last, y).narrow(a.X.dtype)

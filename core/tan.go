@@ -5,7 +5,7 @@ import "math"
 // Tan is the tangent of x, in radians, element by element.
 //
 // Shape: x[axes] → y[axes].
-// Numerics: as sin; f64 is at most 2 ulp from the exact value.
+// Numerics: as sin; f64 is at most 3 ulp from the exact value.
 //
 // Errors: integers (cast them first).
 //

@@ -47,6 +47,9 @@ func (b *blockReader) next() (string, error) {
 				continue
 			}
 			parsed = append(parsed, len(lines)-1)
+			if len(lines) == 1 {
+				line = line[len(clocking.FindString(line)):]
+			}
 			return []byte(line + "\n"), nil
 		}
 		return nil, nil // what is there is the block

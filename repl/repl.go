@@ -116,8 +116,8 @@ var (
 	// asked matches a block that asks for help: ?softmax, m.generate? or ? alone; with two of them as well.
 	asked = regexp.MustCompile(`^\s*(?:\?\??\s*([\pL_][\pL\d_.]*)?|([\pL_][\pL\d_.]*)\s*\?\??)\s*$`)
 
-	// clocking matches a block whose time is wanted, of one run or of many.
-	clocking = regexp.MustCompile(`^\s*%(time|timeit)\s+(\S[^\n]*?)\s*$`)
+	// clocking matches the beginning of a block whose time is wanted, of one run or of many.
+	clocking = regexp.MustCompile(`^\s*%(time|timeit)[ \t]+`)
 )
 
 // question turns a block that asks for help into the call that answers, and %timeit into that of timeit; %time it
@@ -126,13 +126,14 @@ func question(block string) string {
 	if m := asked.FindStringSubmatch(block); m != nil {
 		return "help(" + m[1] + m[2] + ")"
 	}
-	if m := clocking.FindStringSubmatch(block); m != nil {
-		if m[1] == "timeit" {
-			return "timeit(lambda: " + m[2] + ")"
-		}
-		return "%time " + m[2]
+	m := clocking.FindStringSubmatch(block)
+	switch {
+	case m == nil || strings.TrimSpace(block[len(m[0]):]) == "":
+		return block
+	case m[1] == "timeit": // what is timed may have commas, and end with a comment
+		return "timeit(lambda: (" + strings.TrimRight(block[len(m[0]):], "\n") + "\n))"
 	}
-	return block
+	return "%time " + block[len(m[0]):]
 }
 
 // untilInterrupt returns a context that ends with Ctrl-C, unless the block stops by itself then. After stop nothing

@@ -46,6 +46,19 @@ func TestClocks(t *testing.T) {
 	}
 }
 
+// TestClocksLong times blocks of several lines, and what has commas or a comment.
+func TestClocksLong(t *testing.T) {
+	_, out, errs := session(t, "%time for i in range(2):", "    print(i)", "", "%time x = [i", "for i in range(3)]",
+		"x", "%timeit 1, 2", "%timeit 1 + 1 # two", "%timeit max(1,", "2)", "for i in [7]:", "    print(i)", "",
+		"%time 8")
+	took, many := `took [\d.]+[mµn]?s\n`, `struct\(least = \S+, mean = \S+, runs = \d+\)\n`
+	want := regexp.MustCompile(`^0\n1\n` + took + took + `\[0, 1, 2\]\n` +
+		strings.Repeat(many, 3) + `7\n8\n` + took + `$`)
+	if !want.MatchString(out) || errs != "" {
+		t.Errorf("got %q and errors %q", out, errs)
+	}
+}
+
 func TestSession(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -59,6 +72,8 @@ func TestSession(t *testing.T) {
 			"struct(c = [f32[a=2] [1, 1]], w = f32[a=4, b=5] …)\n" +
 				"f32[a=17] [" + strings.Repeat("1, ", 16) + "1]\n" +
 				"[f32[a=17] [" + strings.Repeat("1, ", 16) + "1]]\n", ""},
+		{"deep inside", []string{"def f(n):", "    x = []", "    for i in range(n): x = [x]", "    return x", "",
+			"f(1000000)"}, strings.Repeat("[", 200) + "…\n", ""},
 		{"last value", []string{"6 * 7", "x = _", "None", "_ + x"}, "42\n84\n", ""},
 		{"function", []string{"def f(x):", "    # twice", "    return 2 * x", "", "f(4)"}, "8\n", ""},
 		{"loop", []string{"n = 0", "for i in range(4):", "    n += i", "", "n"}, "6\n", ""},

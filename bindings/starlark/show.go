@@ -32,11 +32,12 @@ func (it *Interp) text(v star.Value, quoted bool) (string, error) {
 }
 
 // Show is v as the prompt shows it: as repr does, but for tensors inside of lists, structs and the like, of which those
-// of more than 16 elements stand with their axes alone; a model's weights would be thousands of lines.
+// of more than 16 elements stand with their axes alone; a model's weights would be thousands of lines. Of what repr
+// refuses, such as lists nested too deep, it is the beginning.
 func (it *Interp) Show(v star.Value) string {
 	w := textWriter{it: it, echo: true}
 	if err := w.value(v); err != nil {
-		return v.String()
+		return brief(v)
 	}
 	return w.out.String()
 }
