@@ -110,9 +110,11 @@ func (v Value) Kind() Kind { return v.kind }
 func (v Value) Raw() []byte { return v.raw }
 
 // Any returns what the value is in Go: an int64, a uint64 (of kind u64 only), a float64, a bool, a string or an Array,
-// which aliases the file.
+// which aliases the file. Of the zero Value, which no file has, it is nil.
 func (v Value) Any() any {
 	switch {
+	case len(v.raw) == 0:
+		return nil
 	case v.kind == KindU64:
 		return binary.LittleEndian.Uint64(v.raw)
 	case v.kind.IsInt():

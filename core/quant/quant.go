@@ -221,8 +221,11 @@ func (f *Format) encodeRow(dst []byte, row, importance []float32, at int) error 
 	return nil
 }
 
-// Sound tells whether the scales in b, one block, are finite numbers.
+// Sound tells whether the scales in b, one block, are finite numbers. A part of a block is not sound.
 func (f *Format) Sound(b []byte) bool {
+	if len(b) < f.Bytes {
+		return false
+	}
 	if f.sound != nil {
 		return f.sound(b)
 	}
