@@ -248,11 +248,18 @@ func sorted(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tupl
 	return star.NewList(values), nil
 }
 
-// addBounds gives scripts the hidden values that bound operators and methods.
+// addBounds gives scripts the hidden values that bound operators and methods. A comparison whose result is itself a
+// condition has its own, since a Comparer may answer with a Conditioner.
 func (it *Interp) addBounds() {
-	for _, op := range []syntax.Token{syntax.STAR, syntax.PERCENT} {
+	for _, op := range []syntax.Token{syntax.STAR, syntax.PERCENT, syntax.PIPE} {
 		it.names[op.String()] = &operatorCheck{it: it, op: op}
 	}
+	for _, op := range comparisons {
+		it.names[op.String()] = &comparisonCheck{it: it, op: op}
+		it.names["if "+op.String()] = &comparisonCheck{it: it, op: op, condition: true}
+	}
+	it.names["[:]"] = &sliceCheck{it: it}
+	it.names["in"] = &containerCheck{it: it}
 	it.names["+"] = &addCheck{it: it}
 	it.names["+="] = &addCheck{it: it, inPlace: true}
 	it.names["*="] = &timesCheck{it: it}

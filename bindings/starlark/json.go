@@ -60,6 +60,10 @@ func encode(t *star.Thread, _ *star.Builtin, args star.Tuple, kwargs []star.Tupl
 // encodable is v with iterators that ask whether to stop, also those of its elements.
 func (it *Interp) encodable(v star.Value, depth int) star.Value {
 	switch v := v.(type) {
+	case star.String:
+		if len(v) >= longText {
+			return &encodableText{v, it}
+		}
 	case *star.List, star.Tuple, *star.Set:
 		return &encodableList{watched{v.(star.Iterable), it}, depth}
 	case star.IterableMapping:
@@ -69,6 +73,23 @@ func (it *Interp) encodable(v star.Value, depth int) star.Value {
 			Hint: "its numbers are x.tolist()"})
 	}
 	return v
+}
+
+// encodableText is a long text, which is written apart.
+type encodableText struct {
+	star.Value
+	it *Interp
+}
+
+// MarshalJSON is the text as JSON.
+func (s *encodableText) MarshalJSON() ([]byte, error) {
+	v, err := s.it.apart(star.Len(s.Value), func() (star.Value, error) {
+		return star.Call(new(star.Thread), json.Module.Members["encode"], star.Tuple{s.Value}, nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []byte(v.(star.String)), nil
 }
 
 type encodableList struct {

@@ -37,6 +37,8 @@ func (it *Interp) binary(op syntax.Token, x, y star.Value) (star.Value, error) {
 		return it.times(x, y)
 	case syntax.PLUS:
 		return it.plus(x, y)
+	case syntax.PIPE:
+		return it.union(x, y)
 	}
 	if format, ok := x.(star.String); ok {
 		return it.interpolate(format, y)

@@ -239,6 +239,9 @@ func (e *encoder) write(t *gguf.Tensor, w io.Writer) (r Result, err error) {
 			return r, ErrStopped
 		}
 		for i := range n {
+			if errors.Is(errs[i], quant.ErrStopped) {
+				return r, ErrStopped
+			}
 			if errs[i] != nil {
 				return r, fmt.Errorf("tensor %s, row %d: %w", e.t.Name, at+i, errs[i])
 			}
@@ -267,7 +270,7 @@ func (e *encoder) encode(row int, x []float32, out []byte, squares *[2]float64) 
 	case e.to.Importance: // where the recipe asks for none, all weights count the same
 		importance = slices.Repeat([]float32{1}, e.row)
 	}
-	if err := e.to.Encode(out, x, importance); err != nil {
+	if err := e.to.EncodeUntil(out, x, importance, e.control.Stopped); err != nil {
 		return err
 	}
 	y := make([]float32, e.row)
