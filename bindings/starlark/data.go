@@ -224,7 +224,7 @@ func loadCSV(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	r := csv.NewReader(interruptible{strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")), it})
 	r.Comma, _ = utf8.DecodeRuneInString(sep)
 	var rows [][]string
-	if _, err := it.apart(len(text), func() (star.Value, error) {
+	if _, err := it.Apart(len(text), func() (star.Value, error) {
 		var err error
 		rows, err = r.ReadAll()
 		return nil, err

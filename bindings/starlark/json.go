@@ -30,14 +30,14 @@ func textSize(args star.Tuple) (size int) {
 
 // indent is json.indent, apart.
 func indent(t *star.Thread, _ *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
-	return interpOf(t).apart(textSize(args), func() (star.Value, error) {
+	return interpOf(t).Apart(textSize(args), func() (star.Value, error) {
 		return json.Module.Members["indent"].(*star.Builtin).CallInternal(t, args, kwargs)
 	})
 }
 
 // decode is json.decode, apart.
 func decode(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
-	return interpOf(t).apart(textSize(args), func() (star.Value, error) {
+	return interpOf(t).Apart(textSize(args), func() (star.Value, error) {
 		return json.Module.Members["decode"].(*star.Builtin).CallInternal(t, args, kwargs)
 	})
 }
@@ -83,7 +83,7 @@ type encodableText struct {
 
 // MarshalJSON is the text as JSON.
 func (s *encodableText) MarshalJSON() ([]byte, error) {
-	v, err := s.it.apart(star.Len(s.Value), func() (star.Value, error) {
+	v, err := s.it.Apart(star.Len(s.Value), func() (star.Value, error) {
 		return star.Call(new(star.Thread), json.Module.Members["encode"], star.Tuple{s.Value}, nil)
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func (s *longSliceable) Slice(start, end, step int) star.Value {
 		if step == 1 { // which copies nothing
 			return v.Slice(start, end, step)
 		}
-		part, err := s.it.apart(star.Len(v), func() (star.Value, error) { return v.Slice(start, end, step), nil })
+		part, err := s.it.Apart(star.Len(v), func() (star.Value, error) { return v.Slice(start, end, step), nil })
 		if err != nil {
 			return star.None
 		}
