@@ -64,7 +64,7 @@ func (c *Ctx) decode(dst, x *Tensor) {
 		buf := takeBytes(f.Size(x.panels))
 		defer spareBytes.Put(buf)
 		for r := lo; r < hi; r++ {
-			decodeInto(f, y[r*k:(r+1)*k], x.rowBytes(*buf, f, r, k))
+			decodeBlocks(f, y[r*k:(r+1)*k], x.rowBytes(*buf, f, r, k))
 		}
 	})
 }
@@ -86,7 +86,7 @@ func (c *Ctx) decodeRows(out, w *Tensor, places []int64) {
 		defer spareBytes.Put(buf)
 		for i := lo; i < hi; i++ {
 			for r := range n / k {
-				decodeInto(f, y[i*n+r*k:][:k], w.rowBytes(*buf, f, int(places[i])*(n/k)+r, k))
+				decodeBlocks(f, y[i*n+r*k:][:k], w.rowBytes(*buf, f, int(places[i])*(n/k)+r, k))
 			}
 		}
 	})

@@ -63,6 +63,9 @@ func (v *Variable) RemoveHook(h *Hook) {
 // variable belongs to no scope. It has t's bytes, so that a change of one in place changes the other;
 // a copy, if t is shared, or not dense.
 func (e *Env) Watch(t *Tensor) *Tensor {
+	if t == nil {
+		panic(&Error{Op: "variable", Msg: "got nil, want a tensor of floating-point numbers"})
+	}
 	if t.Closed() || !t.dtype.IsFloat() {
 		panic(&Error{Op: "variable", Msg: "want a tensor of floating-point numbers, got " + t.Shape(),
 			Hint: `use x.cast("f32")`})

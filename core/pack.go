@@ -159,8 +159,8 @@ func (t *Tensor) take(dst []byte, f *quant.Format, r, k int) {
 	}
 }
 
-// decodeInto decodes the bytes of elements whose sizes are known to agree.
-func decodeInto(f *quant.Format, y []float32, b []byte) {
+// decodeBlocks decodes the bytes of elements whose sizes are known to agree.
+func decodeBlocks(f *quant.Format, y []float32, b []byte) {
 	switch f.DType {
 	case dtype.F16:
 		half.FromF16(y, words(b))

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -100,9 +101,13 @@ func (a *Quantize) Eval(c *Ctx) {
 	bytes := out.bytes()
 	c.Split(len(x)/n, max(1, quantizeGrain/n), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			failed.note(i, f.Encode(bytes[f.Size(i*n):f.Size((i+1)*n)], x[i*n:(i+1)*n], importance))
+			to, from := bytes[f.Size(i*n):f.Size((i+1)*n)], x[i*n:(i+1)*n]
+			failed.note(i, f.EncodeUntil(to, from, importance, c.c.env.Control.Stopped))
 		}
 	})
+	if errors.Is(failed.err, quant.ErrStopped) {
+		panic(&Canceled{Op: c.c.info.Name})
+	}
 	if failed.err != nil {
 		c.Fail(fmt.Sprintf("row %d: %s", failed.row, strings.TrimPrefix(failed.err.Error(), "quant: ")), "")
 	}

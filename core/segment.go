@@ -28,6 +28,11 @@ type segment struct {
 // numbers that it draws are the same. Tensors that f reads besides xs must live, unchanged, until then. Where
 // nothing is recorded f is called and nothing else happens.
 func (e *Env) Checkpoint(xs []*Tensor, f func(xs []*Tensor)) {
+	for i, x := range xs {
+		if x == nil {
+			panic(&Error{Op: "checkpoint", Msg: fmt.Sprintf("inputs[%d] is nil, want a tensor", i)})
+		}
+	}
 	if e.noRecord || e.shapeOnly {
 		f(xs)
 		return

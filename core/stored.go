@@ -406,7 +406,7 @@ func (p *blockProduct) floats() {
 			count := min(rows, n-j)
 			for r := range count {
 				at := p.rows.at(batch*n + j + r)
-				decodeInto(p.f, (*panel)[r*k:(r+1)*k], p.w.rowBytes(*buf, p.f, at/max(1, k), k))
+				decodeBlocks(p.f, (*panel)[r*k:(r+1)*k], p.w.rowBytes(*buf, p.f, at/max(1, k), k))
 			}
 			for r := 0; r < m; r += tileRows {
 				p.c.Pause()

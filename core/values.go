@@ -86,6 +86,9 @@ func (t *Tensor) mustHaveData(op string) {
 
 // mustBeThere insists that t is open and that there is something in it, be it blocks.
 func (t *Tensor) mustBeThere(op string) {
+	if t == nil {
+		panic(&Error{Op: op, Msg: "got nil, want a tensor"})
+	}
 	if end := t.ending(); end != nil {
 		panic(&Error{Op: op, Msg: t.String(), Hint: end.hint("x")})
 	}

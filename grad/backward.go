@@ -39,6 +39,9 @@ func Gradients(outputs, inputs, seeds []*core.Tensor, mode Mode) []*core.Tensor 
 	targets := map[*core.Node]bool{}
 	w.captured = map[core.Edge]*core.Tensor{}
 	for i, x := range inputs {
+		if x == nil {
+			panic(w.error(fmt.Sprintf("inputs[%d] is nil, want a tensor", i), ""))
+		}
 		w.mustTrack(fmt.Sprintf("inputs[%d]", i), x)
 		targets[x.Origin().Node] = true
 		w.captured[x.Origin()] = nil
@@ -77,6 +80,11 @@ func begin(op, what string, outputs []*core.Tensor, mode Mode) *walk {
 	w := &walk{op: op, what: what, create: mode.CreateGraph, outputs: outputs, tasks: map[*core.Node]*task{}}
 	if len(outputs) == 0 {
 		panic(w.error("got no outputs", ""))
+	}
+	for i, y := range outputs {
+		if y == nil {
+			panic(w.error(fmt.Sprintf("outputs[%d] is nil, want a tensor", i), ""))
+		}
 	}
 	w.env = outputs[0].Env()
 	// A shape-only run may meet a graph with data, which it leaves as it is.

@@ -20,6 +20,11 @@ func JVP(f func(xs []*core.Tensor) []*core.Tensor, xs, tangents []*core.Tensor, 
 	p := products{op: "jvp", what: "tangents", create: create}
 	p.run(xs, tangents, func(in []*core.Tensor) {
 		ys = f(in)
+		for i, y := range ys {
+			if y == nil {
+				panic(p.error(fmt.Sprintf("the function gave nil in place %d, want tensors", i), ""))
+			}
+		}
 		var tracked, seeds []*core.Tensor
 		for i, y := range ys {
 			if !y.DType().IsFloat() {
@@ -98,7 +103,10 @@ func (p *products) run(xs, vectors []*core.Tensor, f func(in []*core.Tensor)) {
 	if len(xs) == 0 {
 		panic(p.error("got no inputs", ""))
 	}
-	for _, x := range xs {
+	for i, x := range xs {
+		if x == nil {
+			panic(p.error(fmt.Sprintf("inputs[%d] is nil, want a tensor", i), ""))
+		}
 		if p.env == nil {
 			p.env = x.Env()
 		}
@@ -169,6 +177,9 @@ func ones(t *core.Tensor) string {
 
 // hessian is the gradients, with respect to the inputs, of the gradient's products with the vectors.
 func (p *products) hessian(y *core.Tensor, in, vectors []*core.Tensor) []*core.Tensor {
+	if y == nil {
+		panic(p.error("the loss is nil, want a floating-point scalar", ""))
+	}
 	if y.Rank() > 0 || !y.DType().IsFloat() {
 		hint := fmt.Sprintf("use loss.mean(%q)", y.Axes())
 		if y.Rank() == 0 {

@@ -8,8 +8,11 @@ import (
 )
 
 // PrintError writes an error of a script as the interpreter renders it; in colour, its first line and its
-// caret are red.
+// caret are red. It writes nothing if there is no error.
 func PrintError(w io.Writer, err error, colored bool) {
+	if err == nil {
+		return
+	}
 	text := strings.TrimRight(err.Error(), "\n") + "\n"
 	if !colored {
 		_, _ = io.WriteString(w, text)

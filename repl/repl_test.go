@@ -225,3 +225,13 @@ func TestQuestions(t *testing.T) {
 		t.Errorf("errors %q, want %q", errs, want)
 	}
 }
+
+// No error is nothing to print.
+func TestPrintNoError(t *testing.T) {
+	var b strings.Builder
+	PrintError(&b, nil, true)
+	PrintError(&b, nil, false)
+	if b.Len() > 0 {
+		t.Errorf("wrote %q", b.String())
+	}
+}

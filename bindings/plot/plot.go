@@ -7,6 +7,7 @@
 package plot
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -106,13 +107,20 @@ func show(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple)
 		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("got %d columns and %d lines", columns, lines),
 			Hint: fmt.Sprintf("want %d to %d columns, 2 to %d lines", minColumns, maxColumns, maxColumns)}
 	}
-	text, err := f.text(columns, lines)
+	text, err := f.it.Apart(drawingBytes, func() (star.Value, error) {
+		text, err := f.text(columns, lines)
+		return star.String(text), err
+	})
 	if err != nil {
 		return nil, err
 	}
-	_, err = io.WriteString(f.it.Stdout(), text)
+	_, err = io.WriteString(f.it.Stdout(), string(text.(star.String)))
 	return f, err
 }
+
+// drawingBytes is as how much text a drawing counts: it reads nothing that changes, and is left behind when the run has
+// to stop.
+const drawingBytes = 1 << 16
 
 // save is p.save(path, width=…, height=…): writes the figure as a PNG or SVG file, by the end of its name, so many
 // pixels wide and high. It returns the figure.
@@ -128,27 +136,40 @@ func save(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple)
 		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("got %d × %d pixels", width, height),
 			Hint: fmt.Sprintf("want %d to %d each way", minPixels, maxPixels)}
 	}
-	w, h := pixels(width), pixels(height)
-	switch kind := strings.ToLower(path.Ext(name)); kind {
-	case ".png":
-		c := vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(color.White))
-		if err := f.draw(draw.New(c)); err != nil {
-			return nil, err
-		}
-		return f, f.it.Save(b.Name(), name, func(w io.Writer) error { return png.Encode(w, c.Image()) })
-	case ".svg":
-		c := vgsvg.New(w, h)
-		if err := f.draw(draw.New(c)); err != nil {
-			return nil, err
-		}
-		return f, f.it.Save(b.Name(), name, func(w io.Writer) error {
-			_, err := c.WriteTo(w)
-			return err
-		})
-	default:
+	kind := strings.ToLower(path.Ext(name))
+	if kind != ".png" && kind != ".svg" {
 		return nil, &core.Error{Op: b.Name(), Msg: fmt.Sprintf("cannot write a file that ends in %q", kind),
 			Hint: "want .png or .svg"}
 	}
+	file, err := f.it.Apart(drawingBytes, func() (star.Value, error) {
+		var file bytes.Buffer
+		err := f.write(&file, kind, pixels(width), pixels(height))
+		return star.Bytes(file.String()), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, f.it.Save(b.Name(), name, func(w io.Writer) error {
+		_, err := io.WriteString(w, string(file.(star.Bytes)))
+		return err
+	})
+}
+
+// write writes the figure in the format of files that end in kind.
+func (f *figure) write(to io.Writer, kind string, w, h vg.Length) error {
+	if kind == ".svg" {
+		c := vgsvg.New(w, h)
+		if err := f.draw(draw.New(c)); err != nil {
+			return err
+		}
+		_, err := c.WriteTo(to)
+		return err
+	}
+	c := vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(dpi), vgimg.UseBackgroundColor(color.White))
+	if err := f.draw(draw.New(c)); err != nil {
+		return err
+	}
+	return png.Encode(to, c.Image())
 }
 
 // dpi is how many pixels an inch has.

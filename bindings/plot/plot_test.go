@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -259,5 +260,51 @@ help(plot.line([1]).save)`)
 		if err != nil || !strings.Contains(got, want) {
 			t.Errorf("%v; there is no %q in\n%s", err, want, got)
 		}
+	}
+}
+
+// A drawing ends when the run has to stop. The best of some tries counts.
+func TestInterrupt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("times out of the ordinary under the race detector")
+	}
+	for name, src := range map[string]string{
+		"text":    "for i in range(1 << 20): f.show()",
+		"png":     "for i in range(1 << 20): f.save('a.png')",
+		"svg":     "for i in range(1 << 20): f.save('a.svg')",
+		"large":   "for i in range(1 << 20): small.save('a.png', width=8000, height=8000)",
+		"scatter": "for i in range(1 << 20): points.save('a.png')",
+	} {
+		t.Run(name, func(t *testing.T) {
+			it := starlark.New(starlark.Config{Stdout: io.Discard, Dir: t.TempDir()})
+			defer it.Close()
+			Add(it)
+			const setup = `
+f = plot.line(randn(x=1 << 18))
+small = plot.line([1, 2])
+points = plot.scatter(randn(point=1 << 17, xy=2))`
+			if _, err := it.Eval(context.Background(), "setup", setup); err != nil {
+				t.Fatal(err)
+			}
+			best := time.Hour
+			for tries := 0; tries < 10 && best >= 50*time.Millisecond; tries++ {
+				ctx, cancel := context.WithCancel(context.Background())
+				var stopped time.Time
+				timer := time.AfterFunc(100*time.Millisecond, func() {
+					stopped = time.Now()
+					cancel()
+				})
+				_, err := it.Eval(ctx, "work", src)
+				took := time.Since(stopped)
+				if timer.Stop() || !errors.Is(err, context.Canceled) {
+					t.Fatalf("ended with %v before it was interrupted", err)
+				}
+				cancel()
+				best = min(best, took)
+			}
+			if best >= 50*time.Millisecond {
+				t.Errorf("stopped %v after the interrupt, want at most 50 ms", best)
+			}
+		})
 	}
 }

@@ -62,9 +62,20 @@ func TestWrongModels(t *testing.T) {
 		{"an unknown kind of rope", `metadata={"llama.rope.scaling.type": "spiral"}`,
 			`rope scaling of type spiral is unknown; known are none, linear, yarn, longrope`},
 		{"a factor of rope that turns back", `metadata={"llama.rope.scaling.factor": -2.0}`,
-			`rope scaling by a factor of -2.0, want a number above 0`},
+			`FILE: llama.rope.scaling.factor: got -2, want 0 or more; the file is damaged`},
 		{"a factor of rope that is no number", `metadata={"llama.rope.scaling.factor": float("nan")}`,
 			`FILE: llama.rope.scaling.factor: got NaN, want a finite number; the file is damaged`},
+		{"a norm by a negative number", `metadata={"llama.attention.layer_norm_rms_epsilon": -0.5}`,
+			`FILE: llama.attention.layer_norm_rms_epsilon: got -0.5, want 0 or more; the file is damaged`},
+		{"a rope that stands still", `metadata={"llama.rope.freq_base": {"f32": 0.0}}`,
+			`FILE: llama.rope.freq_base: got 0, want a number above 0; the file is damaged`},
+		{"a rope of a negative base", `metadata={"llama.rope.freq_base": {"f32": -10000.0}}`,
+			`FILE: llama.rope.freq_base: got -10000, want a number above 0; the file is damaged`},
+		{"a rope of a base that is no number", `metadata={"llama.rope.freq_base": {"f32": float("nan")}}`,
+			`FILE: llama.rope.freq_base: got NaN, want a finite number; the file is damaged`},
+		{"a yarn of a negative rate", `metadata={"llama.rope.scaling.type": "yarn", ` +
+			`"llama.rope.scaling.factor": 2.0, "llama.rope.scaling.yarn_beta_slow": -1.0}`,
+			`FILE: llama.rope.scaling.yarn_beta_slow: got -1, want 0 or more; the file is damaged`},
 		{"a norm by an endless number", `metadata={"llama.attention.layer_norm_rms_epsilon": float("-inf")}`,
 			`FILE: llama.attention.layer_norm_rms_epsilon: got -Inf, want a finite number; the file is damaged`},
 	} {
@@ -88,6 +99,54 @@ func TestWrongModels(t *testing.T) {
 				t.Errorf("got %s\nwant %s", message, want)
 			}
 		})
+	}
+}
+
+// TestOddSettings loads models with settings that are odd but have a meaning in llama.cpp, and insists on that.
+func TestOddSettings(t *testing.T) {
+	it := forFamilies(t)
+	if err := it.RunSource(context.Background(), "t.star", []byte(`
+def scores(**metadata):
+    changed = {"llama." + k.replace("__", "."): v for k, v in metadata.items()}
+    save_gguf("odd.gguf", axes=False, like=open_gguf(model), metadata=changed)
+    return load_model("odd.gguf").logits([1, 5, 9]).tolist()
+
+plain = load_model(model).logits([1, 5, 9]).tolist()
+equal(scores(rope__scaling__factor=0.0), plain)
+equal(scores(rope__scaling__type="none", rope__scaling__factor=-3.0), plain)
+equal(scores(rope__scaling__type="linear", rope__scale_linear=1.0), plain)
+none = scores(attention__layer_norm_rms_epsilon={"f32": 0.0})[-1]
+if not all([abs(a - b) < 0.01 for a, b in zip(none, plain[-1])]):
+    fail(none, plain)
+`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSoftcapSign loads a model whose caps are negative, which is the same function, and one without.
+func TestSoftcapSign(t *testing.T) {
+	spec := familySpecs(t)["gemma2"]
+	var want string
+	for _, cap := range []float32{3, -3} {
+		it := New(Config{Stdout: io.Discard})
+		defer it.Close()
+		d := draftOf(t, spec)
+		d.Set("gemma2.attn_logit_softcapping", gguf.Float(cap))
+		d.Set("gemma2.final_logit_softcapping", gguf.Float(cap))
+		m, err := openFamily(t, it, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		it.Predeclare("m", m)
+		v, err := it.Eval(context.Background(), "t.star", "m.logits([1, 2, 3]).tolist()")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := v.String(); want == "" {
+			want = got
+		} else if got != want {
+			t.Errorf("a cap of %v: got %.200s\nwant %.200s", cap, got, want)
+		}
 	}
 }
 

@@ -97,7 +97,7 @@ func (it *Interp) method(
 	defer rescue(&err)
 	switch b.Name() {
 	case "replace":
-		return it.apart(size+textSize(args), func() (star.Value, error) {
+		return it.Apart(size+textSize(args), func() (star.Value, error) {
 			if err := it.replaced(x.HasAttrs, args); err != nil {
 				return nil, err
 			}
@@ -124,7 +124,7 @@ func (it *Interp) method(
 		}
 		return v, err
 	}
-	return it.apart(size, func() (star.Value, error) { return b.CallInternal(t, args, kwargs) })
+	return it.Apart(size, func() (star.Value, error) { return b.CallInternal(t, args, kwargs) })
 }
 
 // replaced is an error if x.replace(old, new, count) has no room.
@@ -154,7 +154,7 @@ func (it *Interp) replaced(x star.Value, args star.Tuple) error {
 // what reads a long text does it apart.
 func (it *Interp) walk(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	if size := textSize(args); size >= longText {
-		return it.apart(size, func() (star.Value, error) { return b.CallInternal(t, args, kwargs) })
+		return it.Apart(size, func() (star.Value, error) { return b.CallInternal(t, args, kwargs) })
 	}
 	long := args
 	for i, arg := range args {
@@ -248,11 +248,18 @@ func sorted(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tupl
 	return star.NewList(values), nil
 }
 
-// addBounds gives scripts the hidden values that bound operators and methods.
+// addBounds gives scripts the hidden values that bound operators and methods. A comparison whose result is itself a
+// condition has its own, since a Comparer may answer with a Conditioner.
 func (it *Interp) addBounds() {
-	for _, op := range []syntax.Token{syntax.STAR, syntax.PERCENT} {
+	for _, op := range []syntax.Token{syntax.STAR, syntax.PERCENT, syntax.PIPE} {
 		it.names[op.String()] = &operatorCheck{it: it, op: op}
 	}
+	for _, op := range comparisons {
+		it.names[op.String()] = &comparisonCheck{it: it, op: op}
+		it.names["if "+op.String()] = &comparisonCheck{it: it, op: op, condition: true}
+	}
+	it.names["[:]"] = &sliceCheck{it: it}
+	it.names["in"] = &containerCheck{it: it}
 	it.names["+"] = &addCheck{it: it}
 	it.names["+="] = &addCheck{it: it, inPlace: true}
 	it.names["*="] = &timesCheck{it: it}

@@ -223,8 +223,12 @@ func loadCSV(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tup
 	}
 	r := csv.NewReader(interruptible{strings.NewReader(strings.TrimPrefix(string(text), "\ufeff")), it})
 	r.Comma, _ = utf8.DecodeRuneInString(sep)
-	rows, err := r.ReadAll()
-	if err != nil {
+	var rows [][]string
+	if _, err := it.Apart(len(text), func() (star.Value, error) {
+		var err error
+		rows, err = r.ReadAll()
+		return nil, err
+	}); err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", b.Name(), path, badTable(err))
 	}
 	d := star.NewDict(0)
@@ -297,6 +301,9 @@ func (it *Interp) column(rows [][]string, k int, along *axis.List) star.Value {
 	case !isNumber:
 		items := make([]star.Value, len(rows))
 		for i, row := range rows {
+			if why := it.stopped.Load(); i%longList == 0 && why != nil {
+				panic(why)
+			}
 			items[i] = star.String(row[k])
 		}
 		return star.NewList(items)

@@ -24,6 +24,10 @@ func longWork(t *testing.T, dir string) map[string]struct{ setup, src string } {
 	if err := os.WriteFile(table, []byte("a,b\n"+strings.Repeat("1,2.5\n", 5000000)), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	wide := dir + "/wide.csv"
+	if err := os.WriteFile(wide, []byte("1"+strings.Repeat(",1", 10000000)), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	seq := map[bool]string{false: "1 << 13", true: "1 << 11"}[cpu.Current() == cpu.Generic] // plain Go is slow
 	return map[string]struct{ setup, src string }{
 		"a matmul of half a minute": {`x = ones(i=4096, k=4096); w = ones(j=4096, k=4096)`, `x.dot(w, "k")`},
@@ -96,6 +100,21 @@ text = "once upon a time, " * (1 << 20)`, "m.tokenize(text)"},
 			"x = struct(a=1)\nsave_checkpoint('" + dir + "/small.safetensors', x=x)\n" +
 				"for _ in range(60): x = struct(a=x, b=x)",
 			"load_checkpoint('" + dir + "/small.safetensors', x=x)"},
+		"a slice":             {"x = list(range(20000000))", "for y in range(1 << 20): x[1:]"},
+		"a slice backwards":   {"x = tuple(range(10000000))", "for y in range(1 << 20): x[::-1]"},
+		"a text backwards":    {"x = 'x' * 200000000", "for y in range(1 << 20): x[::-1]"},
+		"equal lists":         {"x = list(range(20000000)); z = list(x)", "for y in range(1 << 20): x == z"},
+		"ordered tuples":      {"x = tuple(range(10000000)); z = tuple(x)", "for y in range(1 << 20): x < z"},
+		"a search in a list":  {"x = list(range(20000000))", "for y in range(1 << 20): -1 in x"},
+		"no place in a tuple": {"x = tuple(range(20000000))", "for y in range(1 << 20): -1 not in x"},
+		"a union of dicts":    {"x = {i: i for i in range(2000000)}", "for y in range(1 << 20): x | x"},
+		"a union of sets":     {"x = set(range(2000000))", "for y in range(1 << 20): x | x"},
+		"a hash":              {"x = 'x' * 400000000", "for y in range(1 << 20): hash(x)"},
+		"encoding one text":   {"x = ['\\n' * 40000000]", "for y in range(1 << 20): json.encode(x)"},
+		"a table of one line": {"", `load_csv("` + wide + `", header=False)`},
+		"quantizing one row":  {"x = ones(i=1 << 22)", `for y in range(1 << 20): x.quantize("iq3_s", "i")`},
+		"quantizing one row by importance": {"x = ones(i=1 << 22)",
+			`for y in range(1 << 20): x.quantize("q4_k", "i", importance=x)`},
 		"a conversion to bool": {`x = ones(i=1 << 26)`, "[x.cast(\"bool\").free() for _ in range(100)]"},
 	}
 }

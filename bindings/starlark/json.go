@@ -30,14 +30,14 @@ func textSize(args star.Tuple) (size int) {
 
 // indent is json.indent, apart.
 func indent(t *star.Thread, _ *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
-	return interpOf(t).apart(textSize(args), func() (star.Value, error) {
+	return interpOf(t).Apart(textSize(args), func() (star.Value, error) {
 		return json.Module.Members["indent"].(*star.Builtin).CallInternal(t, args, kwargs)
 	})
 }
 
 // decode is json.decode, apart.
 func decode(t *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
-	return interpOf(t).apart(textSize(args), func() (star.Value, error) {
+	return interpOf(t).Apart(textSize(args), func() (star.Value, error) {
 		return json.Module.Members["decode"].(*star.Builtin).CallInternal(t, args, kwargs)
 	})
 }
@@ -60,6 +60,10 @@ func encode(t *star.Thread, _ *star.Builtin, args star.Tuple, kwargs []star.Tupl
 // encodable is v with iterators that ask whether to stop, also those of its elements.
 func (it *Interp) encodable(v star.Value, depth int) star.Value {
 	switch v := v.(type) {
+	case star.String:
+		if len(v) >= longText {
+			return &encodableText{v, it}
+		}
 	case *star.List, star.Tuple, *star.Set:
 		return &encodableList{watched{v.(star.Iterable), it}, depth}
 	case star.IterableMapping:
@@ -69,6 +73,23 @@ func (it *Interp) encodable(v star.Value, depth int) star.Value {
 			Hint: "its numbers are x.tolist()"})
 	}
 	return v
+}
+
+// encodableText is a long text, which is written apart.
+type encodableText struct {
+	star.Value
+	it *Interp
+}
+
+// MarshalJSON is the text as JSON.
+func (s *encodableText) MarshalJSON() ([]byte, error) {
+	v, err := s.it.Apart(star.Len(s.Value), func() (star.Value, error) {
+		return star.Call(new(star.Thread), json.Module.Members["encode"], star.Tuple{s.Value}, nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []byte(v.(star.String)), nil
 }
 
 type encodableList struct {

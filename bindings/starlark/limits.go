@@ -190,7 +190,7 @@ func guarded(b *star.Builtin) *star.Builtin {
 				}
 			}
 		}
-		if walks {
+		if walks || name == "hash" {
 			v, err = interpOf(t).walk(t, b, args, kwargs)
 		} else {
 			v, err = b.CallInternal(t, args, kwargs)

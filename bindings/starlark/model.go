@@ -392,11 +392,16 @@ func (g *weightFile) AttrNames() []string {
 }
 
 // weightsMeta is g.int(key, default), g.size, g.float, g.str and g.bool: a metadata value of the architecture. A size
-// is an int from 1 on, a float is finite.
+// is an int from 1 on, a float is finite and, where the family asks for it, no less than least or greater than above.
 func weightsMeta(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star.Tuple) (star.Value, error) {
 	var key string
 	var absent star.Value
-	if err := star.UnpackArgs(b.Name(), args, kwargs, "key", &key, "default?", &absent); err != nil {
+	var limits floatLimits
+	names := []any{"key", &key, "default?", &absent}
+	if b.Name() == "float" {
+		names = append(names, "least?", &limits.least, "above?", &limits.above)
+	}
+	if err := star.UnpackArgs(b.Name(), args, kwargs, names...); err != nil {
 		return nil, err
 	}
 	w := b.Receiver().(*weightFile).w
@@ -417,9 +422,8 @@ func weightsMeta(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 	case "float":
 		var f float64
 		f, err = w.Float(key)
-		if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
-			return nil, &core.Error{Op: w.Name, Msg: fmt.Sprintf("%s: got %g, want a finite number", key, f),
-				Hint: damaged}
+		if want := limits.broken(f); err == nil && want != "" {
+			return nil, &core.Error{Op: w.Name, Msg: fmt.Sprintf("%s: got %g, want %s", key, f, want), Hint: damaged}
 		}
 		v = star.Float(f)
 	case "str":
@@ -435,6 +439,26 @@ func weightsMeta(_ *star.Thread, b *star.Builtin, args star.Tuple, kwargs []star
 		return absent, nil
 	}
 	return v, err
+}
+
+// floatLimits is what numbers make sense in a setting; nil is no limit.
+type floatLimits struct{ least, above star.Value }
+
+// broken says what is wanted if f is not that.
+func (l *floatLimits) broken(f float64) (want string) {
+	limit := func(v star.Value) float64 {
+		x, _ := star.AsFloat(v)
+		return x
+	}
+	switch {
+	case math.IsNaN(f) || math.IsInf(f, 0):
+		return "a finite number"
+	case l.least != nil && f < limit(l.least):
+		return fmt.Sprintf("%g or more", limit(l.least))
+	case l.above != nil && f <= limit(l.above):
+		return fmt.Sprintf("a number above %g", limit(l.above))
+	}
+	return ""
 }
 
 const damaged = "the file is damaged, or written by a program that goes wrong" // what metadata without sense hints at

@@ -37,6 +37,8 @@ func (it *Interp) binary(op syntax.Token, x, y star.Value) (star.Value, error) {
 		return it.times(x, y)
 	case syntax.PLUS:
 		return it.plus(x, y)
+	case syntax.PIPE:
+		return it.union(x, y)
 	}
 	if format, ok := x.(star.String); ok {
 		return it.interpolate(format, y)
@@ -88,7 +90,7 @@ func (it *Interp) times(x, y star.Value) (star.Value, error) {
 	if err := it.room(seq.Type(), total); err != nil {
 		return nil, err
 	}
-	return it.apart(int(total), func() (star.Value, error) { return star.Binary(syntax.STAR, x, y) })
+	return it.Apart(int(total), func() (star.Value, error) { return star.Binary(syntax.STAR, x, y) })
 }
 
 // long is join for a result of n elements, if there is room for it.
@@ -111,7 +113,7 @@ func (it *Interp) product(x, y star.Int) (star.Value, error) {
 		return nil, fmt.Errorf("the product has some %d binary digits, and an integer at most %d; use floats", n,
 			maxPowerBits)
 	}
-	return it.apart(n, func() (star.Value, error) { return x.Mul(y), nil })
+	return it.Apart(n, func() (star.Value, error) { return x.Mul(y), nil })
 }
 
 func (it *Interp) plus(x, y star.Value) (star.Value, error) {
@@ -142,7 +144,7 @@ func (it *Interp) addText(x, y star.Value, n int) (star.Value, error) {
 	if err := it.room(x.Type(), uint64(n)); err != nil {
 		return nil, err
 	}
-	return it.apart(n, func() (star.Value, error) { return star.Binary(syntax.PLUS, x, y) })
+	return it.Apart(n, func() (star.Value, error) { return star.Binary(syntax.PLUS, x, y) })
 }
 
 // interpolate is format % y. Lists and the like among the arguments write themselves in pieces.

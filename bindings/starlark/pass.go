@@ -34,8 +34,7 @@ type Refuser interface {
 	Refuse(where string) error
 }
 
-// checks are the hidden values by name. A comparison whose result is itself a condition has its own, since a
-// Comparer may answer with a Conditioner.
+// checks are the hidden values that all interpreters share, by name; addBounds has the others.
 var checks = star.StringDict{
 	"if":    &conditionCheck{where: "if"},
 	"while": &conditionCheck{where: "while"},
@@ -44,16 +43,8 @@ var checks = star.StringDict{
 	"not":   &conditionCheck{where: "not"},
 	"for":   &sequenceCheck{where: "for"},
 	"=":     &sequenceCheck{where: "="},
-	"[:]":   &sequenceCheck{where: "[:]"},
 	"**":    keywordsCheck{},
 	turn:    hiddenValue{},
-}
-
-func init() {
-	for _, op := range comparisons {
-		checks[op.String()] = &comparisonCheck{op: op}
-		checks["if "+op.String()] = &comparisonCheck{op: op, condition: true}
-	}
 }
 
 // comparisons are the operators whose operands are asked.
@@ -103,6 +94,7 @@ func truth(v star.Value, where string) (bool, error) {
 // comparisonCheck is the X of X[v, w]: the value of v op w, a comparison.
 type comparisonCheck struct {
 	hiddenValue
+	it        *Interp
 	op        syntax.Token
 	condition bool // the result is asked for its truth
 }
@@ -114,7 +106,7 @@ func (c *comparisonCheck) Get(operands star.Value) (star.Value, bool, error) {
 	asked := asComparer(x)
 	if asked == nil {
 		if asked = asComparer(y); asked == nil {
-			eq, err := star.Compare(c.op, x, y)
+			eq, err := c.it.compare(c.op, x, y)
 			return star.Bool(eq), true, err
 		}
 		y = x
@@ -156,21 +148,15 @@ func asComparer(v star.Value) Comparer {
 	return asked
 }
 
-// sequenceCheck is the X of X[v], or of X[v, bounds] for a slice: v, unless it refuses to be a sequence.
+// sequenceCheck is the X of X[v]: v, unless it refuses to be a sequence.
 type sequenceCheck struct {
 	hiddenValue
 	where string
 }
 
 func (c *sequenceCheck) Get(v star.Value) (star.Value, bool, error) {
-	where := c.where
-	if where == "[:]" {
-		pair := v.(star.Tuple)
-		v = pair[0]
-		where += string(pair[1].(star.String))
-	}
 	if asked, ok := v.(Refuser); ok {
-		return nil, false, asked.Refuse(where)
+		return nil, false, asked.Refuse(c.where)
 	}
 	return v, true, nil
 }
@@ -390,6 +376,12 @@ func (p *pass) binary(e *syntax.BinaryExpr, condition bool) syntax.Expr {
 	case makesMuch(e) && e.Op == syntax.PLUS: // one look at y costs less, and x alone is no more than there is
 		e.Y = hidden("+", e.OpPos, e.Y)
 		return e
+	case e.Op == syntax.IN || e.Op == syntax.NOT_IN:
+		switch e.Y.(type) {
+		case *syntax.Ident, *syntax.DotExpr, *syntax.CallExpr, *syntax.IndexExpr:
+			e.Y = hidden("in", e.OpPos, e.Y)
+		}
+		return e
 	case makesMuch(e):
 	case !slices.Contains(comparisons, e.Op), isLiteral(e.X) && isLiteral(e.Y):
 		return e
@@ -408,7 +400,7 @@ func makesMuch(e *syntax.BinaryExpr) bool {
 		return !numeral(e.X, syntax.FLOAT) && !numeral(e.Y, syntax.FLOAT)
 	case syntax.PLUS:
 		return !numeral(e.X, syntax.FLOAT, syntax.INT) && !numeral(e.Y, syntax.FLOAT, syntax.INT)
-	case syntax.PERCENT:
+	case syntax.PERCENT, syntax.PIPE:
 		return !numeral(e.X, syntax.FLOAT, syntax.INT) && !numeral(e.Y, syntax.FLOAT, syntax.INT)
 	}
 	return false

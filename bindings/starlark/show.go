@@ -20,7 +20,7 @@ func (it *Interp) text(v star.Value, quoted bool) (string, error) {
 		if !quoted {
 			return string(s), nil
 		}
-		q, err := it.apart(len(s), func() (star.Value, error) { return star.String(s.String()), nil })
+		q, err := it.Apart(len(s), func() (star.Value, error) { return star.String(s.String()), nil })
 		if err != nil {
 			return "", err
 		}
@@ -203,7 +203,7 @@ func toText(t *star.Thread, _ *star.Builtin, args star.Tuple, kwargs []star.Tupl
 	}
 	it := interpOf(t)
 	if bytes, ok := args[0].(star.Bytes); ok {
-		return it.apart(len(bytes), func() (star.Value, error) { return own.CallInternal(t, args, nil) })
+		return it.Apart(len(bytes), func() (star.Value, error) { return own.CallInternal(t, args, nil) })
 	}
 	s, err := it.text(args[0], false)
 	return star.String(s), err

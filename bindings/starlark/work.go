@@ -45,9 +45,9 @@ func (it *Interp) call(t *star.Thread, fn star.Value, args star.Tuple, kwargs []
 	return star.Call(t, fn, args, kwargs)
 }
 
-// apart runs fn, which must read nothing that can change, and counts bytes of text as steps. When the run has to stop
+// Apart runs fn, which must read nothing that can change, and counts bytes of text as steps. When the run has to stop
 // it does not wait for fn, whose result is dropped.
-func (it *Interp) apart(bytes int, fn func() (star.Value, error)) (star.Value, error) {
+func (it *Interp) Apart(bytes int, fn func() (star.Value, error)) (star.Value, error) {
 	if err := it.spend(bytes / stepBytes); err != nil {
 		return nil, err
 	}

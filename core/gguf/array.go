@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"runtime"
 )
 
 // Array is a metadata array. Its elements stay in the file and are decoded as they are asked for, so a
@@ -13,6 +14,7 @@ type Array struct {
 	elem Kind
 	n    int
 	data []byte // the elements on the wire, all checked by reader.array
+	file *File  // whose mapping they are in, not to be collected; nil if they are in none
 }
 
 // Len returns the number of elements.
@@ -27,6 +29,7 @@ func (a Array) Elem() Kind { return a.elem }
 func (a Array) Ints() iter.Seq[int64] {
 	a.need(a.elem.IsInt(), "integers")
 	return func(yield func(int64) bool) {
+		defer runtime.KeepAlive(a.file)
 		size := a.elem.size()
 		for i := range a.n {
 			if !yield(toInt(a.elem, a.data[i*size:])) {
@@ -40,6 +43,7 @@ func (a Array) Ints() iter.Seq[int64] {
 func (a Array) Floats() iter.Seq[float64] {
 	a.need(a.elem.isNumber(), "numbers")
 	return func(yield func(float64) bool) {
+		defer runtime.KeepAlive(a.file)
 		size := a.elem.size()
 		for i := range a.n {
 			if !yield(toFloat(a.elem, a.data[i*size:])) {
@@ -53,6 +57,7 @@ func (a Array) Floats() iter.Seq[float64] {
 func (a Array) Bools() iter.Seq[bool] {
 	a.need(a.elem.isBool(), "bools")
 	return func(yield func(bool) bool) {
+		defer runtime.KeepAlive(a.file)
 		for _, b := range a.data {
 			if !yield(b != 0) {
 				return
@@ -66,6 +71,7 @@ func (a Array) Bools() iter.Seq[bool] {
 func (a Array) Strings() iter.Seq[[]byte] {
 	a.need(a.elem.isString(), "strings")
 	return func(yield func([]byte) bool) {
+		defer runtime.KeepAlive(a.file)
 		rest := a.data
 		for range a.n {
 			n := int(binary.LittleEndian.Uint64(rest))
@@ -81,12 +87,14 @@ func (a Array) Strings() iter.Seq[[]byte] {
 func (a Array) Arrays() iter.Seq[Array] {
 	a.need(a.elem.isArray(), "arrays")
 	return func(yield func(Array) bool) {
+		defer runtime.KeepAlive(a.file)
 		r := reader{data: a.data}
 		for range a.n {
 			inner, err := r.array(1)
 			if err != nil {
 				panic(fmt.Sprintf("gguf: the file changed while it was open: %v", err))
 			}
+			inner.file = a.file
 			if !yield(inner) {
 				return
 			}
@@ -103,13 +111,14 @@ func (a Array) need(ok bool, want string) {
 // Values yields the elements of an array of any kind, as they are in the file.
 func (a Array) Values() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
+		defer runtime.KeepAlive(a.file)
 		r := reader{data: a.data}
 		for range a.n {
 			start := r.pos
 			if err := r.value(a.elem); err != nil {
 				panic(fmt.Sprintf("gguf: the file changed while it was open: %v", err))
 			}
-			if !yield(Value{a.elem, a.data[start:r.pos:r.pos]}) {
+			if !yield(Value{a.elem, a.data[start:r.pos:r.pos], a.file}) {
 				return
 			}
 		}

@@ -22,8 +22,8 @@ import (
 )
 
 // File is an open model: one file or all parts of a split one. Its methods may be called from several
-// goroutines, Close excepted. A File that nobody can reach any more is closed: who reads bytes, strings or arrays of it
-// keeps it alive meanwhile.
+// goroutines, Close excepted. A File that nobody can reach any more is closed. Its tensors, arrays and drafts reach it;
+// who reads bytes of them keeps it, or them, alive meanwhile.
 type File struct {
 	name     string
 	version  uint32
@@ -51,6 +51,12 @@ func Open(name string, open func(name string) (fs.File, error)) (*File, error) {
 	if err := f.openSiblings(open); err != nil {
 		f.Close()
 		return nil, err
+	}
+	for i := range f.tensors {
+		f.tensors[i].file = f
+	}
+	for i := range f.entries {
+		f.entries[i].value.file = f
 	}
 	mem.Unmap(f, f.mappings)
 	return f, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"runtime"
 	"slices"
 
 	"github.com/fucina-go/fucina/core/quant"
@@ -22,10 +23,11 @@ type Tensor struct {
 	Dims []int // sizes in ggml's order: Dims[0] varies fastest in memory; none for a scalar
 
 	data []byte
+	file *File // whose mapping the data is in, not to be collected; nil if it is in none
 }
 
-// Bytes returns the tensor's data, which aliases the file: it must not be written to nor read after
-// File.Close. Its length is that of Elements() elements of Type.
+// Bytes returns the tensor's data, which aliases the file: it must not be written to, nor read after File.Close or when
+// neither the tensor nor its file can be reached. Its length is that of Elements() elements of Type.
 func (t *Tensor) Bytes() []byte { return t.data }
 
 // Forget tells the system that part of a tensor's data will not be read soon, so that its memory can be used for
@@ -34,6 +36,7 @@ func (f *File) Forget(part []byte) {
 	for _, m := range f.mappings {
 		m.Forget(part)
 	}
+	runtime.KeepAlive(f)
 }
 
 // Import returns the tensor, or, of one of the type I2S, the same weights as tq2_0. Errors: those of quant.ImportI2S.
@@ -42,6 +45,7 @@ func (t *Tensor) Import() (Tensor, error) {
 		return *t, nil
 	}
 	data, err := quant.ImportI2S(t.data, t.Elements())
+	runtime.KeepAlive(t.file)
 	f, _ := quant.ByName("tq2_0")
 	return Tensor{Name: t.Name, Type: Type(f.ID), Dims: t.Dims, data: data}, err
 }

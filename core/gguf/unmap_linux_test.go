@@ -1,6 +1,7 @@
 package gguf
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -56,5 +57,83 @@ func TestUnreachableFilesAreUnmapped(t *testing.T) {
 	}
 	if left > 0 {
 		t.Errorf("%d files are still mapped", left)
+	}
+}
+
+// What a file hands out keeps it mapped: drafts of a file that nobody has any more, its tensors and its arrays.
+func TestDraftsKeepTheFile(t *testing.T) {
+	data, err := os.ReadFile("../../examples/data/stories260K.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for what, take := range map[string]func(f *File) func() []byte{
+		"a draft of a file": func(f *File) func() []byte {
+			d := f.Draft()
+			return func() []byte { return written(t, d) }
+		},
+		"a draft with an array": func(f *File) func() []byte {
+			v, _ := f.Value("tokenizer.ggml.tokens")
+			d := &Draft{}
+			d.Set("tokens", v)
+			return func() []byte { return written(t, d) }
+		},
+		"a draft of a tensor": func(f *File) func() []byte {
+			x, _ := f.Tensor("token_embd.weight")
+			d := &Draft{Tensors: []DraftTensor{x.Draft()}}
+			return func() []byte { return written(t, d) }
+		},
+		"a tensor": func(f *File) func() []byte {
+			x, _ := f.Tensor("token_embd.weight")
+			return func() []byte {
+				b := bytes.Clone(x.Bytes())
+				runtime.KeepAlive(x)
+				return b
+			}
+		},
+		"an array": func(f *File) func() []byte {
+			a, err := f.Strings("tokenizer.ggml.tokens")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() (all []byte) {
+				for text := range a.Strings() {
+					all = append(all, text...)
+				}
+				return all
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			name := filepath.Join(dir, strings.ReplaceAll(what, " ", "-")+".gguf")
+			if err := os.WriteFile(name, data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			f, err := Open(name, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := take(f)()
+			read := take(f)
+			f = nil // nobody has it any more
+			for range 10 {
+				runtime.GC()
+				time.Sleep(time.Millisecond)
+			}
+			if mapped(t, name) != 1 {
+				t.Fatal("the file is not mapped any more")
+			}
+			if !bytes.Equal(read(), want) {
+				t.Error("the bytes are others")
+			}
+			read = nil
+			for range 100 {
+				if runtime.GC(); mapped(t, name) == 0 {
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Error("the file stays mapped when nobody needs it")
+		})
 	}
 }

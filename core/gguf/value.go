@@ -99,19 +99,22 @@ func (k Kind) size() int {
 type Value struct {
 	kind Kind
 	raw  []byte
+	file *File // whose mapping raw may be in, not to be collected; nil if it is in none
 }
 
 // Kind returns the value's type in the file.
 func (v Value) Kind() Kind { return v.kind }
 
 // Raw returns the bytes of the value that follow its kind in the file; the caller must not change them.
-// Those of an array alias the file and are gone when it is closed.
+// Those of an array alias the file: they are gone when it is closed, or when neither it nor the value can be reached.
 func (v Value) Raw() []byte { return v.raw }
 
 // Any returns what the value is in Go: an int64, a uint64 (of kind u64 only), a float64, a bool, a string or an Array,
-// which aliases the file.
+// which aliases the file. Of the zero Value, which no file has, it is nil.
 func (v Value) Any() any {
 	switch {
+	case len(v.raw) == 0:
+		return nil
 	case v.kind == KindU64:
 		return binary.LittleEndian.Uint64(v.raw)
 	case v.kind.IsInt():
@@ -142,6 +145,7 @@ func (v Value) array() Array {
 		elem: Kind(binary.LittleEndian.Uint32(v.raw)),
 		n:    int(binary.LittleEndian.Uint64(v.raw[4:])),
 		data: v.raw[12:],
+		file: v.file,
 	}
 }
 

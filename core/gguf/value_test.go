@@ -3,6 +3,7 @@ package gguf
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math"
 	"slices"
 	"testing"
@@ -264,5 +265,17 @@ func TestLabel(t *testing.T) {
 	}
 	if got := label(string(bytes.Repeat([]byte("é"), 1000))); len(got) > 500 {
 		t.Errorf("the label of a long name has %d bytes", len(got))
+	}
+}
+
+// The zero Value is no value, and no file is written with one.
+func TestZeroValue(t *testing.T) {
+	if v := (Value{}).Any(); v != nil {
+		t.Errorf("got %v", v)
+	}
+	d := &Draft{}
+	d.Set("a", Value{})
+	if err := d.Write(io.Discard); err == nil {
+		t.Error("it is written")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
 )
 
@@ -29,7 +30,8 @@ type DraftTensor struct {
 
 // Draft returns a draft with all that the file has: written unchanged, a file that is laid out as writers do comes
 // out byte for byte. If the model is split, so that its metadata is that of the first part, the result is one file,
-// and the keys of the split are left out.
+// and the keys of the split are left out. The file must not be closed before the draft is written; the collector closes
+// it no earlier than that.
 func (f *File) Draft() *Draft {
 	d := &Draft{Version: f.version, entries: slices.Clone(f.entries)}
 	if len(f.mappings) > 1 {
@@ -43,11 +45,13 @@ func (f *File) Draft() *Draft {
 	return d
 }
 
-// Draft returns the tensor as it is, to be written. The file must stay open until then.
+// Draft returns the tensor as it is, to be written. The file must not be closed before; the collector closes it no
+// earlier.
 func (t *Tensor) Draft() DraftTensor {
-	data := t.data
+	data, file := t.data, t.file
 	return DraftTensor{Name: t.Name, Type: t.Type, Dims: t.Dims, Write: func(w io.Writer) error {
 		_, err := w.Write(data)
+		runtime.KeepAlive(file)
 		return err
 	}}
 }
@@ -94,30 +98,30 @@ func Int(kind Kind, v int64) Value {
 	if !kind.IsInt() {
 		panic("gguf: " + kind.String() + " is no kind of integer")
 	}
-	return Value{kind, binary.LittleEndian.AppendUint64(nil, uint64(v))[:kind.size():kind.size()]}
+	return Value{kind: kind, raw: binary.LittleEndian.AppendUint64(nil, uint64(v))[:kind.size():kind.size()]}
 }
 
 // Double is an f64.
 func Double(v float64) Value {
-	return Value{KindF64, binary.LittleEndian.AppendUint64(nil, math.Float64bits(v))}
+	return Value{kind: KindF64, raw: binary.LittleEndian.AppendUint64(nil, math.Float64bits(v))}
 }
 
 // Bool is a bool.
 func Bool(v bool) Value {
 	if v {
-		return Value{KindBool, []byte{1}}
+		return Value{kind: KindBool, raw: []byte{1}}
 	}
-	return Value{KindBool, []byte{0}}
+	return Value{kind: KindBool, raw: []byte{0}}
 }
 
 // Float is an f32.
 func Float(v float32) Value {
-	return Value{KindF32, binary.LittleEndian.AppendUint32(nil, math.Float32bits(v))}
+	return Value{kind: KindF32, raw: binary.LittleEndian.AppendUint32(nil, math.Float32bits(v))}
 }
 
 // Text is a string.
 func Text(s string) Value {
-	return Value{KindString, append(binary.LittleEndian.AppendUint64(nil, uint64(len(s))), s...)}
+	return Value{kind: KindString, raw: append(binary.LittleEndian.AppendUint64(nil, uint64(len(s))), s...)}
 }
 
 // List is an array of values of the kind elem. It panics if one is of another.
@@ -129,8 +133,9 @@ func List(elem Kind, values ...Value) Value {
 			panic("gguf: " + v.describe() + " in an array of " + elem.String())
 		}
 		b = append(b, v.raw...)
+		runtime.KeepAlive(v.file)
 	}
-	return Value{KindArray, b}
+	return Value{kind: KindArray, raw: b}
 }
 
 // Write writes the file: descriptions, and the data of each tensor as it is asked for, padded to the alignment that
@@ -196,6 +201,7 @@ func (d *Draft) head() (head []byte, sizes []uint64, alignment uint64, err error
 	for _, e := range d.entries {
 		b = append(le.AppendUint64(b, uint64(len(e.key))), e.key...)
 		b = append(le.AppendUint32(b, uint32(e.value.kind)), e.value.raw...)
+		runtime.KeepAlive(e.value.file)
 	}
 	f := &File{index: map[string]int{}, byName: map[string]int{}}
 	if err := f.parseVersion(&reader{data: b}); err != nil {

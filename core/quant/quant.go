@@ -14,6 +14,7 @@
 package quant
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -162,6 +163,17 @@ func (f *Format) Decode(dst []float32, src []byte) error {
 // or importance is not finite, or an importance is negative; no importance for a format that needs it; a
 // block whose scale is too large for the format. After the last of these the bytes of dst are undefined.
 func (f *Format) Encode(dst []byte, src, importance []float32) error {
+	return f.EncodeUntil(dst, src, importance, nil)
+}
+
+// ErrStopped is the error of an encoding that was stopped.
+var ErrStopped = errors.New("quant: stopped")
+
+// stopStride is how many weights are encoded, in a few milliseconds at most, before stop is asked again.
+const stopStride = 1 << 10
+
+// EncodeUntil is Encode that asks stop every few milliseconds and ends with ErrStopped if it says so.
+func (f *Format) EncodeUntil(dst []byte, src, importance []float32, stop func() bool) error {
 	if err := f.fits(len(src), len(dst)); err != nil {
 		return err
 	}
@@ -188,7 +200,7 @@ func (f *Format) Encode(dst []byte, src, importance []float32) error {
 		return fmt.Errorf("quant: %s: weight %d is %v, want a finite number", f.Name, i, src[i])
 	}
 	for at := 0; at < len(src); at += row {
-		if err := f.encodeRow(dst[f.Size(at):], src[at:at+row], importance, at); err != nil {
+		if err := f.encodeRow(dst[f.Size(at):], src[at:at+row], importance, at, stop); err != nil {
 			return err
 		}
 	}
@@ -199,12 +211,15 @@ func (f *Format) Encode(dst []byte, src, importance []float32) error {
 const tooMuch = 1e12
 
 // encodeRow encodes the row that begins at weight at.
-func (f *Format) encodeRow(dst []byte, row, importance []float32, at int) error {
+func (f *Format) encodeRow(dst []byte, row, importance []float32, at int, stop func() bool) error {
 	power := float32(0)
 	if importance != nil {
 		power = squares(row) / float32(len(row))
 	}
 	for i := 0; i < len(row); i += f.Block {
+		if stop != nil && i%stopStride == 0 && stop() {
+			return ErrStopped
+		}
 		b := dst[f.Size(i) : f.Size(i)+f.Bytes : f.Size(i)+f.Bytes]
 		x := row[i : i+f.Block : i+f.Block]
 		var w []float32
@@ -221,8 +236,11 @@ func (f *Format) encodeRow(dst []byte, row, importance []float32, at int) error 
 	return nil
 }
 
-// Sound tells whether the scales in b, one block, are finite numbers.
+// Sound tells whether the scales in b, one block, are finite numbers. A part of a block is not sound.
 func (f *Format) Sound(b []byte) bool {
+	if len(b) < f.Bytes {
+		return false
+	}
 	if f.sound != nil {
 		return f.sound(b)
 	}

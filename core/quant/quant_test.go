@@ -445,3 +445,17 @@ func FuzzEncode(f *testing.F) {
 		}
 	})
 }
+
+// A part of a block is not sound, in no format.
+func TestPartIsUnsound(t *testing.T) {
+	for _, f := range Formats() {
+		for _, n := range []int{0, 1, f.Bytes - 1} {
+			if n < f.Bytes && f.Sound(make([]byte, n)) {
+				t.Errorf("%s: %d of %d bytes are sound", f.Name, n, f.Bytes)
+			}
+		}
+		if !f.Sound(make([]byte, f.Bytes)) {
+			t.Errorf("%s: zeros are not sound", f.Name)
+		}
+	}
+}

@@ -217,6 +217,7 @@ func (f *File) Tensors() iter.Seq[Tensor] {
 
 // Tensor is the tensor called name.
 func (f *File) Tensor(name string) (Tensor, bool) {
+	defer runtime.KeepAlive(f)
 	for _, p := range f.parts {
 		if e, ok := p.find(name); ok {
 			return f.tensor(p, e), true
@@ -240,6 +241,7 @@ func (f *File) tensor(p *part, e *entry) Tensor {
 // Metadata is the texts of all files, by key; in several files a key may occur several times.
 func (f *File) Metadata() iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
+		defer runtime.KeepAlive(f)
 		for _, p := range f.parts {
 			for _, x := range p.pairs {
 				if !yield(string(x.key.of(p.text)), string(x.value.of(p.text))) {

@@ -35,8 +35,15 @@ type layer struct {
 	rows, state memory      // of recurrent layers
 }
 
-// New is an empty cache for a model of the given number of layers.
+// maxLayers is more than any model has.
+const maxLayers = 1 << 20
+
+// New is an empty cache for a model of the given number of layers, 1,048,576 at most; another number panics with a
+// *core.Error.
 func New(env *core.Env, layers int) *Cache {
+	if layers < 0 || layers > maxLayers {
+		panic(&core.Error{Op: "cache", Msg: fmt.Sprintf("got %d layers, want 0 … %d", layers, maxLayers)})
+	}
 	return &Cache{env: env, layers: make([]layer, layers)}
 }
 

@@ -1,7 +1,9 @@
 package kv
 
 import (
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fucina-go/fucina/core"
@@ -116,5 +118,21 @@ func TestWKV(t *testing.T) {
 	}
 	if n := c.Truncate(1); n != 0 {
 		t.Errorf("%d positions count, want none: a state cannot forget one", n)
+	}
+}
+
+// A number of layers that no model has is refused before memory is asked for it.
+func TestNewRefuses(t *testing.T) {
+	env := core.NewEnv(0, 1)
+	defer env.Close()
+	for _, n := range []int{-1, 1 << 40, math.MaxInt} {
+		var err error
+		func() {
+			defer core.Recover(&err)
+			New(env, n)
+		}()
+		if err == nil || !strings.Contains(err.Error(), "layers, want 0 … 1048576") {
+			t.Errorf("%d layers: got %v", n, err)
+		}
 	}
 }

@@ -36,8 +36,11 @@ func (s *sums) mean(i int) float32 {
 
 // Add adds the rows of p.X. The columns of p.W are counted in the order of its axes, as the file has them.
 //
-// Errors: a sum that is not finite; a weight that had another number of columns before.
+// Errors: a product without its tensors; a sum that is not finite; a weight that had another number of columns before.
 func (c *Collector) Add(name string, p core.Product) error {
+	if p.X == nil || p.W == nil {
+		return fmt.Errorf("%s: the product has no tensors, want X and W", name)
+	}
 	x, w, strides := p.X, p.W, make([]int, p.X.Rank())
 	cross := func(axes *axis.List, stride int) int {
 		for i := axes.Len() - 1; i >= 0; i-- {

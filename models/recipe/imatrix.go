@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"os"
 	"strings"
 
 	"github.com/fucina-go/fucina/core/gguf"
@@ -22,10 +23,13 @@ type Importance struct {
 }
 
 // ReadImportance reads an importance matrix as llama-imatrix writes it: a GGUF file, or the format it had before.
-// open opens a file. Of several texts that a GGUF file names, the first counts.
+// open opens a file; nil means os.Open. Of several texts that a GGUF file names, the first counts.
 //
 // Errors say what is wrong with the file; a number that is not finite, or negative, is an error too.
 func ReadImportance(name string, open func(name string) (fs.File, error)) (*Importance, error) {
+	if open == nil {
+		open = func(name string) (fs.File, error) { return os.Open(name) }
+	}
 	data, err := readAll(name, open)
 	if err != nil {
 		return nil, err

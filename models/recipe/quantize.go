@@ -42,9 +42,12 @@ var ErrStopped = errors.New("stopped")
 // memory does not grow with the model. Metadata stays as it is but for the version of the formats, the type of the file
 // and, with importance, where that came from; tensors come in the order of their layers, by name within.
 //
-// Errors: an architecture that says nothing of its size; formats that need importance without it; importance of
+// Errors: no File or no Recipe; an architecture that says nothing of its size; formats that need importance without it; importance of
 // another model; tensors that are quantized already, unless Again; what gguf.Draft.Write returns, later.
 func (j *Job) Draft() (*gguf.Draft, error) {
+	if j.File == nil || j.Recipe == nil {
+		return nil, errors.New("a job needs a File and a Recipe: gguf.Open and recipe.ByName give them")
+	}
 	m, err := modelOf(j.File)
 	if err != nil {
 		return nil, err
@@ -236,6 +239,9 @@ func (e *encoder) write(t *gguf.Tensor, w io.Writer) (r Result, err error) {
 			return r, ErrStopped
 		}
 		for i := range n {
+			if errors.Is(errs[i], quant.ErrStopped) {
+				return r, ErrStopped
+			}
 			if errs[i] != nil {
 				return r, fmt.Errorf("tensor %s, row %d: %w", e.t.Name, at+i, errs[i])
 			}
@@ -264,7 +270,7 @@ func (e *encoder) encode(row int, x []float32, out []byte, squares *[2]float64) 
 	case e.to.Importance: // where the recipe asks for none, all weights count the same
 		importance = slices.Repeat([]float32{1}, e.row)
 	}
-	if err := e.to.Encode(out, x, importance); err != nil {
+	if err := e.to.EncodeUntil(out, x, importance, e.control.Stopped); err != nil {
 		return err
 	}
 	y := make([]float32, e.row)

@@ -3,12 +3,16 @@ package recipe
 import (
 	"bufio"
 	"compress/gzip"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/fucina-go/fucina/core"
 )
 
 // snapshot is what the reference picks for a model.
@@ -160,5 +164,18 @@ func TestByName(t *testing.T) {
 	}
 	if r, ok := ByName("q4"); ok {
 		t.Errorf("q4 is %v", r)
+	}
+}
+
+// What is not there is an error, of a program that goes on.
+func TestNothing(t *testing.T) {
+	if _, err := (&Job{}).Draft(); err == nil || !strings.Contains(err.Error(), "needs a File and a Recipe") {
+		t.Errorf("got %v", err)
+	}
+	if err := new(Collector).Add("w", core.Product{}); err == nil || !strings.Contains(err.Error(), "has no tensors") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := ReadImportance(filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
 	}
 }

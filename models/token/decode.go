@@ -15,7 +15,7 @@ func (t *Tokenizer) Decode(ids []int32) string {
 	return d.take(true)
 }
 
-// Decoder decodes a text token by token. It is for one goroutine.
+// Decoder decodes a text token by token. It is for one goroutine; [Tokenizer.NewDecoder] makes one.
 type Decoder struct {
 	t       *Tokenizer
 	pending []byte // not returned yet
@@ -26,6 +26,7 @@ type Decoder struct {
 // control tokens alone, the text begins here and the space that encoding puts in front is dropped; a continuation
 // keeps its space.
 func (t *Tokenizer) NewDecoder(prompt ...int32) *Decoder {
+	t.mustBeRead("decode")
 	d := &Decoder{t: t}
 	for _, id := range prompt {
 		d.add(id)
@@ -36,6 +37,7 @@ func (t *Tokenizer) NewDecoder(prompt ...int32) *Decoder {
 
 // Next returns the text that id completes: whole characters only, often none.
 func (d *Decoder) Next(id int32) string {
+	d.t.mustBeRead("decode")
 	d.add(id)
 	return d.take(false)
 }

@@ -13,9 +13,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var shared = flag.String("shared", "../../../shared/data",
+var shared = flag.String("shared", sharedFolder(),
 	"folder of reference data: tokenizers/ has llama.cpp's models/ggml-vocab-*.gguf, their .inp and .out, and "+
 		"*.extra.json")
+
+// sharedFolder is where the reference data is beside the repository, or one folder further up.
+func sharedFolder() string {
+	const beside, above = "../../../shared/data", "../../../../shared/data"
+	if _, err := os.Stat(beside); err != nil {
+		if _, err := os.Stat(above); err == nil {
+			return above
+		}
+	}
+	return beside
+}
 
 // sharedData is a file of the reference data; the test is skipped if it is not there.
 func sharedData(t testing.TB, name string) []byte {

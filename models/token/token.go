@@ -10,14 +10,17 @@
 package token
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 
+	"github.com/fucina-go/fucina/core"
 	"github.com/fucina-go/fucina/core/gguf"
 )
 
-// Tokenizer is one model's tokenizer. It never changes after [New] and may be used by many goroutines at once.
+// Tokenizer is one model's tokenizer. It never changes after [New] and may be used by many goroutines at once. The zero
+// Tokenizer has no vocabulary: to use it is a misuse and panics with a *core.Error.
 type Tokenizer struct {
 	*vocab
 	specials
@@ -88,6 +91,9 @@ func configOf(options []Option) (c config) {
 // family, a pre-tokenizer that is not known, a key that is missing or of the wrong type, arrays of different lengths,
 // a token listed twice, an id outside the vocabulary.
 func New(f *gguf.File, options ...Option) (*Tokenizer, error) {
+	if f == nil {
+		return nil, errors.New("token: got no file, want one that gguf.Open opened")
+	}
 	defer runtime.KeepAlive(f) // it is read through slices that do not
 	model, err := f.String("tokenizer.ggml.model")
 	if err != nil {
@@ -118,12 +124,23 @@ func assemble(v *vocab, s specials, c codec) *Tokenizer {
 	}
 }
 
+// mustBeRead complains about a tokenizer that nothing was read into.
+func (t *Tokenizer) mustBeRead(op string) {
+	if t == nil || t.vocab == nil {
+		panic(&core.Error{Op: op, Msg: "the tokenizer has no vocabulary", Hint: "token.New and token.Open read one"})
+	}
+}
+
 // Len is the number of tokens. A model may have more logits than that; the ids above stand for no text.
-func (t *Tokenizer) Len() int { return len(t.flags) }
+func (t *Tokenizer) Len() int {
+	t.mustBeRead("len")
+	return len(t.flags)
+}
 
 // Piece is the vocabulary's own text of id, such as "▁the", "<0x0A>" or "</s>"; [Tokenizer.Decode] gives the text
 // that tokens stand for. It is "" for an id outside the vocabulary.
 func (t *Tokenizer) Piece(id int32) string {
+	t.mustBeRead("piece")
 	if !t.has(id) {
 		return ""
 	}
@@ -132,6 +149,7 @@ func (t *Tokenizer) Piece(id int32) string {
 
 // ID is the token whose vocabulary text is piece.
 func (t *Tokenizer) ID(piece string) (id int32, ok bool) {
+	t.mustBeRead("id")
 	id = t.find([]byte(piece))
 	return id, id >= 0
 }
@@ -155,7 +173,10 @@ func (t *Tokenizer) SEP() int32 { return t.sep }
 func (t *Tokenizer) PAD() int32 { return t.pad }
 
 // IsEOG says whether id ends generation: EOS, EOT, EOM, and tokens known by their text to be an end.
-func (t *Tokenizer) IsEOG(id int32) bool { return t.flag(id)&endsGen != 0 }
+func (t *Tokenizer) IsEOG(id int32) bool {
+	t.mustBeRead("is_eog")
+	return t.flag(id)&endsGen != 0
+}
 
 // Mode says what [Tokenizer.Encode] does beyond the text itself; modes combine with |.
 type Mode uint8
@@ -179,6 +200,7 @@ func (t *Tokenizer) Encode(text string, mode Mode) []int32 {
 
 // EncodeUntil is Encode that asks stop every few milliseconds and ends with its error if that is not nil.
 func (t *Tokenizer) EncodeUntil(text string, mode Mode, stop func() error) ([]int32, error) {
+	t.mustBeRead("encode")
 	e := &encoding{ids: make([]int32, 0, len(text)/3+2), stop: stop}
 	if mode&AddSpecial != 0 {
 		e.ids = append(e.ids, t.before...)
