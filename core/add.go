@@ -1,6 +1,9 @@
 package core
 
-import "github.com/fucina-go/fucina/kernels/num"
+import (
+	"github.com/fucina-go/fucina/core/dtype"
+	"github.com/fucina-go/fucina/kernels/num"
+)
 
 // Add is the elementwise sum x + y, aligned by axis name.
 //
@@ -28,6 +31,18 @@ func (*Add) I64(z, x, y []int64) {
 	x, y = x[:len(z)], y[:len(z)]
 	for i := range z {
 		z[i] = x[i] + y[i]
+	}
+}
+
+// plus computes out = x + y, as Add does, for an operation of which that is the end. y may be out itself.
+func (c *Ctx) plus(out, x, y *Tensor) {
+	switch classOf(out.dtype) {
+	case dtype.F32:
+		pointwise(c, out, func(_ Op, z []float32, xs *[maxOperands][]float32) { new(Add).F32(z, xs[0], xs[1]) }, x, y)
+	case dtype.F64:
+		pointwise(c, out, func(_ Op, z []float64, xs *[maxOperands][]float64) { new(Add).F64(z, xs[0], xs[1]) }, x, y)
+	default:
+		pointwise(c, out, func(_ Op, z []int64, xs *[maxOperands][]int64) { new(Add).I64(z, xs[0], xs[1]) }, x, y)
 	}
 }
 

@@ -11,14 +11,15 @@ import (
 )
 
 // Dot is the sum of products over the named axes, which both operands have. Other axes that both
-// have are batch axes; the rest is free.
+// have are batch axes; the rest is free. What add holds, if given, is added: y = add + x·w.
 //
 // Shape: x[batch, m, in], w[batch, n, in] → y[batch, m, n] for dot(w, "in"): batch axes, x's own, w's
-// own, each in its operand's order. Several axes may be contracted: "head head_dim".
+// own, each in its operand's order. Several axes may be contracted: "head head_dim". add may have any of y's axes, in
+// any order, and repeats along the others.
 //
 // Numerics: products are added one after another in the order of the contracted axes, each with one
-// rounding (fused multiply-add); f16 and bf16 compute in f32. A row of a batch has the bits of that row
-// alone.
+// rounding (fused multiply-add), and add to their sum; f16 and bf16 compute in f32 and round once, that is after
+// add. A row of a batch has the bits of that row alone.
 //
 // The blocks of a quantized w lie along its last axes, and those must be the ones contracted. x is rounded to 8 bits,
 // 32 elements sharing a scale, and the products are integers, which errs by some tenths of a per cent. Where elements
@@ -31,15 +32,18 @@ import (
 // 2⁻⁹ of each element; what is above 3.39e38 becomes infinite, and numbers below 2⁻¹²⁶, sums included, are 0. Of two
 // neighbours along the contracted axes the product of the second is added first. Other tensors of bf16 compute in f32.
 //
-// Errors: an axis that one of them lacks; sizes or dtypes that differ; a quantized w with other blocks.
+// Errors: an axis that one of them lacks; sizes or dtypes that differ; a quantized w with other blocks; an axis of add
+// that y lacks.
 //
 // Example:
 //
 //	ones(batch=2, in_=3).dot(ones(out=4, in_=3), "in")
+//	ones(batch=2, in_=3).dot(ones(out=4, in_=3), "in", add=ones(batch=2, out=4))
 type Dot struct {
 	X    *Tensor `arg:"x"`
 	W    *Tensor `arg:"w"`
 	Axes Axes    `arg:"axes"`
+	Add  *Tensor `arg:"add?"`
 }
 
 var dot = Declare[Dot]("dot")
@@ -53,7 +57,7 @@ func (x *Tensor) Dot(w *Tensor, axes string) *Tensor {
 func (a *Dot) Names(p *Plan) {
 	a.checkLeft(p)
 	con := p.contract(a.X, a.W, a.Axes)
-	p.Out(con.Out, p.product(a.X, a.W))
+	p.Out(con.Out, p.sum(a.X, a.W, a.Add, con))
 	p.Keep(con)
 }
 
@@ -66,8 +70,12 @@ func (a *Dot) checkLeft(p *Plan) {
 		return
 	}
 	c := p.c
-	swap := remedy{"the quantized one comes second", fmt.Sprintf("%s.dot(%s, %q)", c.param(a.W), c.param(a.X),
-		a.Axes.String()), func() Op { return &Dot{X: a.W, W: a.X, Axes: a.Axes} }}
+	more := ""
+	if a.Add != nil {
+		more = ", add=" + c.param(a.Add)
+	}
+	swap := remedy{"the quantized one comes second", fmt.Sprintf("%s.dot(%s, %q%s)", c.param(a.W), c.param(a.X),
+		a.Axes.String(), more), func() Op { return &Dot{X: a.W, W: a.X, Axes: a.Axes, Add: a.Add} }}
 	p.Fail(fmt.Sprintf("%s is %s, which is %s, want plain numbers", p.Describe(a.X), a.X.dtype, a.X.storage()),
 		c.hint(swap, c.instead("decode it", a.X, "%s.dequantize()", func(t *Tensor) *Tensor {
 			return dequantize.In(c.env, Dequantize{X: t})
@@ -87,13 +95,29 @@ func (p *Plan) contract(x, w *Tensor, axes Axes) axis.Contraction {
 	return con
 }
 
-// Eval multiplies matrix by matrix.
+// sum is the dtype of x·w, to which t is added, if given.
+func (p *Plan) sum(x, w, t *Tensor, con axis.Contraction) dtype.Type {
+	dt := p.product(x, w)
+	p.Same(x, t)
+	p.Within(t, con.Out, "the product")
+	return dt
+}
+
+// Eval multiplies matrix by matrix, and adds where the product lies.
 func (a *Dot) Eval(c *Ctx) {
 	con := c.Data().(axis.Contraction)
 	if told := c.c.env.Multiplied; told != nil {
 		told(Product{X: a.X, W: a.W, Axes: con.Sum})
 	}
-	c.contract(c.Out(0), a.X, a.W, con)
+	out := c.Out(0)
+	y := out
+	if dt := classOf(out.dtype); a.Add != nil && dt != out.dtype {
+		y = c.Scratch(dt, out.axes, out.sizes)
+	}
+	c.contract(y, a.X, a.W, con)
+	if a.Add != nil {
+		c.plus(out, a.Add, y)
+	}
 }
 
 // contract computes out = x·w, whose axes con has sorted.
@@ -339,7 +363,7 @@ func floatTile[T num.Float](c, a, b []T, m, n, k, ldc int, plain bool) {
 	}
 }
 
-// Samples covers the lengths of the contracted axis and of a row of the result, batches, and the dtypes.
+// Samples covers the lengths of the contracted axis and of a row of the result, batches, the dtypes, and what is added.
 func (*Dot) Samples(m *Maker) (list []Dot) {
 	in := axisList("in")
 	for _, n := range lengths {
@@ -356,8 +380,19 @@ func (*Dot) Samples(m *Maker) (list []Dot) {
 		list = append(list, Dot{X: m.Tensor(dt, "row=3 in=64"), W: m.Quantized("q4_0", "out=37 in=64"), Axes: in},
 			Dot{X: m.Tensor(dt, "in=256 row=3 expert=2"), W: m.Quantized("q6_k", "out=5 expert=2 in=256"), Axes: in})
 	}
+	for _, n := range lengths {
+		list = append(list, Dot{X: m.Tensor(dtype.F32, "row=3 in=5"), W: m.Tensor(dtype.F32, "in=5 out=%d", n),
+			Axes: in, Add: m.Tensor(dtype.F32, "row=3 out=%d", n)})
+	}
+	for _, dt := range []dtype.Type{dtype.F32, dtype.F16, dtype.BF16} {
+		list = append(list, Dot{X: m.Tensor(dt, "row=3 in=64"), W: m.Quantized("q8_0", "out=37 in=64"), Axes: in,
+			Add: m.Tensor(dt, "out=37 row=3")})
+	}
 	for _, dt := range allDTypes {
 		list = append(list, Dot{X: m.Tensor(dt, "row=3 in=5"), W: m.Tensor(dt, "in=5 out=17"), Axes: in},
+			Dot{X: m.Tensor(dt, "row=3 in=5"), W: m.Tensor(dt, "in=5 out=17"), Axes: in,
+				Add: m.Tensor(dt, "out=17 row=3")},
+			Dot{X: m.Tensor(dt, "row=3 in=5"), W: m.Tensor(dt, "row=3 in=5"), Axes: in, Add: m.Tensor(dt, "row=3")},
 			Dot{X: m.Tensor(dt, "row=3 in=5"), W: m.Tensor(dt, "row=3 out=4 in=5"), Axes: in})
 	}
 	return list
@@ -374,8 +409,9 @@ func back(gy, w *Tensor, axes *axis.List) *Tensor {
 	return dot.Call(Dot{X: gy, W: w, Axes: axes})
 }
 
-// VJP contracts gy with each operand over that one's own axes.
+// VJP contracts gy with each operand over that one's own axes, and passes it on to what was added.
 func (a *Dot) VJP(_, gy []*Tensor, g *Grads) {
+	g.Set(2, gy[0])
 	con := axis.Contract(a.X.axes, a.W.axes, a.Axes)
 	if g.Wants(0) {
 		g.Set(0, back(gy[0], a.W, con.B))

@@ -3,6 +3,7 @@ package core
 import (
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -61,6 +62,17 @@ func TestDot(t *testing.T) {
 		}
 		w.same(z, want, 0)
 
+		more := w.tensor(dt, w.names(append(z.axes.Names(), "f"), 0)...)
+		add := func() *Tensor { return dot.Call(Dot{X: x, W: y, Axes: axisList(sum...), Add: more}) }
+		if lacks := more.axes.Without(z.axes); lacks.Len() > 0 {
+			err := failed(func() { add() })
+			if err == nil || !strings.Contains(err.Error(), `has "f", which the product lacks`) {
+				w.Fatalf("adding %s to %s: %v", more.Shape(), z.Shape(), err)
+			}
+		} else if err := same(add(), composed(x, y, more, axisList(sum...))); err != nil {
+			w.Fatalf("adding %s: %v", more.Shape(), err)
+		}
+
 		both := dots.All(Dots{X: x, Axes: axisList(sum...), Weights: []*Tensor{y, y.Copy()}})
 		for _, d := range both {
 			if err := same(d, z); err != nil {
@@ -68,6 +80,16 @@ func TestDot(t *testing.T) {
 			}
 		}
 	})
+}
+
+// composed is add + x·w of two operations, with the sum rounded once and the axes in the order of the product.
+func composed(x, w, add *Tensor, axes Axes) *Tensor {
+	dt := x.dtype
+	if !w.stored() {
+		w = w.wide()
+	}
+	y := dot.Call(Dot{X: x.wide(), W: w, Axes: axes})
+	return add.wide().Add(y).Order(y.axes.String()).narrow(dt)
 }
 
 // same says where two tensors differ in a bit.

@@ -2,11 +2,11 @@ package core
 
 import "github.com/fucina-go/fucina/core/dtype"
 
-// Linear is x · w over the named axis, plus the bias: a dot and an add.
+// Linear is x · w over the named axis, plus the bias: dot's add.
 //
 // Shape: x[batch, in], w[out, in], bias[out] → y[batch, out]. The bias may have any of y's axes.
 //
-// Errors: as dot and add.
+// Errors: as dot.
 //
 // Example:
 //
@@ -28,10 +28,7 @@ func (x *Tensor) Linear(w, bias *Tensor) *Tensor {
 // Names insists that the bias has axes of the product.
 func (a *Linear) Names(p *Plan) {
 	p.Need(a.X, a.Axis)
-	con := p.contract(a.X, a.W, axisList(string(a.Axis)))
-	p.product(a.X, a.W)
-	p.Same(a.X, a.Bias)
-	p.Within(a.Bias, con.Out, "the product")
+	p.sum(a.X, a.W, a.Bias, p.contract(a.X, a.W, axisList(string(a.Axis))))
 }
 
 // Quantized takes a quantized w.
@@ -39,14 +36,7 @@ func (*Linear) Quantized() (operands uint64, named bool) { return 2, false }
 
 // Compose contracts and adds.
 func (a *Linear) Compose() *Tensor {
-	if a.Bias == nil {
-		return a.X.Dot(a.W, string(a.Axis))
-	}
-	w := a.W
-	if !w.stored() {
-		w = w.wide()
-	}
-	return a.X.wide().Dot(w, string(a.Axis)).Add(a.Bias.wide()).narrow(a.X.dtype)
+	return dot.Call(Dot{X: a.X, W: a.W, Axes: axisList(string(a.Axis)), Add: a.Bias})
 }
 
 // Samples covers the lengths of what is contracted and of a row of the result, biases, and the dtypes.

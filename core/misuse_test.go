@@ -56,6 +56,10 @@ var sizeMisuse = []misuse{
 	{`dots: axis "a" is 3 in x[a=3, b=2] but 4 in weights[1][a=4] (with weights[0][a=3]); slice one of ` +
 		`them: weights[1].slice(a=(0, 3))`,
 		func(e *Env) { f32(e, "a=3 b=2").Dots("a", f32(e, "a=3"), f32(e, "a=4")) }},
+	{`dot: axis "row" is 2 in x[row=2, in=3] but 5 in add[row=5, out=4] (with w[out=4, in=3]); slice one of them: ` +
+		`add.slice(row=(0, 2))`, func(e *Env) { added(e, "row=5 out=4") }},
+	{`dot: add[row=2, in=3] has "in", which the product lacks (with x[row=2, in=3], w[out=4, in=3]); take one ` +
+		`place: add.at(in_=0)`, func(e *Env) { added(e, "row=2 in=3") }},
 	{`concat: "b" is not in xs[1][a=2] but in xs[0][a=2, b=3]; repeat xs[1]: xs[1].expand(b=3)`,
 		func(e *Env) { ConcatAll("a", f32(e, "a=2 b=3"), f32(e, "a=2")) }},
 	{`concat: xs[1][a=2, b=3, c=4] has "c", which xs[0][a=2, b=3] lacks; take one place of it: ` +
@@ -71,6 +75,10 @@ var sizeMisuse = []misuse{
 var dtypeMisuse = []misuse{
 	{`add: x[a=2] is f32 but y[a=2] is i64; nothing is promoted silently: y.cast("f32")`,
 		func(e *Env) { f32(e, "a=2").Add(i64(e, "a=2")) }},
+	{`dot: x[row=2, in=3] is f32 but add[row=2] is i64 (with w[out=4, in=3]); nothing is promoted silently: ` +
+		`add.cast("f32")`, func(e *Env) {
+		dot.Call(Dot{X: f32(e, "row=2 in=3"), W: f32(e, "out=4 in=3"), Axes: axisList("in"), Add: i64(e, "row=2")})
+	}},
 	{`mul: y is 1.5 but x[a=2] is i64; nothing is promoted silently: x.cast("f32")`,
 		func(e *Env) { i64(e, "a=2").Mul(Number(e, 1.5, 0, false)) }},
 	{`add: y is 300, which does not fit x[a=2] of u8; a wider dtype holds it: x.cast("i64")`,
@@ -261,6 +269,11 @@ func TestMisuse(t *testing.T) {
 func tensorOf(e *Env, dt dtype.Type, shape string) *Tensor {
 	axes, sizes, _ := parseShape(shape, nil)
 	return e.Tensor(dt, axes, sizes...)
+}
+
+// added is a product [row=2, out=4] to which a tensor of that shape is added.
+func added(e *Env, shape string) *Tensor {
+	return dot.Call(Dot{X: f32(e, "row=2 in=3"), W: f32(e, "out=4 in=3"), Axes: axisList("in"), Add: f32(e, shape)})
 }
 
 func f32(e *Env, shape string) *Tensor { return tensorOf(e, dtype.F32, shape) }

@@ -63,6 +63,12 @@ func TestQuantizedProducts(t *testing.T) {
 			y := x.Dot(w, "in")
 			sameBits(t, f.Name+" in panels", x.Dot(packed, "in"), y)
 			roughly(t, f.Name, y, x.Dot(plain, "in"))
+			whole := m.Tensor(dtype.F32, "row=%d out=45", rows)
+			for _, add := range []*Tensor{whole, whole.Order("out row").Copy(), whole.At("row", 0),
+				whole.At("out", 3)} {
+				sum := dot.Call(Dot{X: x, W: packed, Axes: axisList("in"), Add: add})
+				sameBits(t, f.Name+" and a sum", sum, composed(x, w, add, axisList("in")))
+			}
 			sameBits(t, f.Name, y, defined(m.Env, qdot.ByName(f.Name), x, w))
 		}
 		i := m.Indices(dtype.I64, 45, "row=7")
@@ -124,6 +130,8 @@ func TestPackedHalf(t *testing.T) {
 				sameBits(t, "linear", linear.Call(Linear{X: x.Order("row head head_dim").Rename("head_dim", "in"),
 					W: m.Env.Pack(w, 11, nil).Rename("head_dim", "in"), Bias: bias, Axis: "in"}),
 					pairwise(dt, x.Order("row head head_dim"), w, "head_dim").Add(bias))
+				axes, more := axisList("head head_dim"), m.Tensor(dtype.F32, "row=%d out=%d", rows, out)
+				sameBits(t, "dot and a sum", dot.Call(Dot{X: x, W: packed, Axes: axes, Add: more}), more.Add(y))
 				sameBits(t, "part", x.Dot(packed, "head_dim"), pairwise(dt, x, w, "head_dim"))
 				sameBits(t, "dequantize", packed.Dequantize(), plain)
 				i := m.Indices(dtype.I64, out, "row=7")
