@@ -6,7 +6,7 @@ import (
 )
 
 // depotBytes is how much the process keeps for pools to come, in bytes, before it gives the memory of blocks above
-// smallBlock back to the operating system.
+// smallBlock back to the operating system, or lets it take it, on Windows and macOS, when memory is short.
 const depotBytes = 32 << 20
 
 // smallBlock is up to how many bytes of a block are not worth giving back.

@@ -44,8 +44,13 @@ func mapFile(f *os.File, bytes int) ([]byte, error) {
 	return bytesAt(addr, bytes), nil
 }
 
-// forget leaves it to the system, which takes pages that are not read when it needs their memory.
-func forget([]byte) {}
+// forget tells the system that b may be lost; it takes the memory when it needs some. Pages of a mapped file, for which
+// that is an error, it takes without being told.
+func forget(b []byte) {
+	if len(b) > 0 {
+		_, _ = windows.VirtualAlloc(addressOf(b), uintptr(len(b)), windows.MEM_RESET, windows.PAGE_READWRITE)
+	}
+}
 
 func unmapFile(b []byte) error { return windows.UnmapViewOfFile(addressOf(b)) }
 
