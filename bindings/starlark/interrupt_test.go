@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,10 +23,6 @@ import (
 func longWork(t *testing.T, dir string) map[string]struct{ setup, src string } {
 	table := dir + "/table.csv"
 	if err := os.WriteFile(table, []byte("a,b\n"+strings.Repeat("1,2.5\n", 5000000)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	wide := dir + "/wide.csv"
-	if err := os.WriteFile(wide, []byte("1"+strings.Repeat(",1", 10000000)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	seq := map[bool]string{false: "1 << 13", true: "1 << 11"}[cpu.Current() == cpu.Generic] // plain Go is slow
@@ -100,6 +97,17 @@ text = "once upon a time, " * (1 << 20)`, "m.tokenize(text)"},
 			"x = struct(a=1)\nsave_checkpoint('" + dir + "/small.safetensors', x=x)\n" +
 				"for _ in range(60): x = struct(a=x, b=x)",
 			"load_checkpoint('" + dir + "/small.safetensors', x=x)"},
+		"a conversion to bool": {`x = ones(i=1 << 26)`, "[x.cast(\"bool\").free() for _ in range(100)]"},
+	}
+}
+
+// longValues is the work of longWork that is one operator, or goes through one value.
+func longValues(t *testing.T, dir string) map[string]struct{ setup, src string } {
+	wide := dir + "/wide.csv"
+	if err := os.WriteFile(wide, []byte("1"+strings.Repeat(",1", 10000000)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]struct{ setup, src string }{
 		"a slice":             {"x = list(range(20000000))", "for y in range(1 << 20): x[1:]"},
 		"a slice backwards":   {"x = tuple(range(10000000))", "for y in range(1 << 20): x[::-1]"},
 		"a text backwards":    {"x = 'x' * 200000000", "for y in range(1 << 20): x[::-1]"},
@@ -115,7 +123,6 @@ text = "once upon a time, " * (1 << 20)`, "m.tokenize(text)"},
 		"quantizing one row":  {"x = ones(i=1 << 22)", `for y in range(1 << 20): x.quantize("iq3_s", "i")`},
 		"quantizing one row by importance": {"x = ones(i=1 << 22)",
 			`for y in range(1 << 20): x.quantize("q4_k", "i", importance=x)`},
-		"a conversion to bool": {`x = ones(i=1 << 26)`, "[x.cast(\"bool\").free() for _ in range(100)]"},
 	}
 }
 
@@ -129,7 +136,10 @@ func TestInterrupts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("times out of the ordinary under the race detector")
 	}
-	for name, c := range longWork(t, filepath.ToSlash(t.TempDir())) {
+	dir := filepath.ToSlash(t.TempDir())
+	work := longWork(t, dir)
+	maps.Copy(work, longValues(t, dir))
+	for name, c := range work {
 		t.Run(name, func(t *testing.T) {
 			if cpu.Current() == cpu.Generic && !ofTensors.MatchString(c.setup+c.src) {
 				t.Skip("has no kernels and so is the same as with assembly")

@@ -42,8 +42,9 @@ var ErrStopped = errors.New("stopped")
 // memory does not grow with the model. Metadata stays as it is but for the version of the formats, the type of the file
 // and, with importance, where that came from; tensors come in the order of their layers, by name within.
 //
-// Errors: no File or no Recipe; an architecture that says nothing of its size; formats that need importance without it; importance of
-// another model; tensors that are quantized already, unless Again; what gguf.Draft.Write returns, later.
+// Errors: no File or no Recipe; an architecture that says nothing of its size; formats that need importance without
+// it; importance of another model; tensors that are quantized already, unless Again; what gguf.Draft.Write
+// returns, later.
 func (j *Job) Draft() (*gguf.Draft, error) {
 	if j.File == nil || j.Recipe == nil {
 		return nil, errors.New("a job needs a File and a Recipe: gguf.Open and recipe.ByName give them")
