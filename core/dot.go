@@ -38,7 +38,6 @@ import (
 // Example:
 //
 //	ones(batch=2, in_=3).dot(ones(out=4, in_=3), "in")
-//	ones(batch=2, in_=3).dot(ones(out=4, in_=3), "in", add=ones(batch=2, out=4))
 type Dot struct {
 	X    *Tensor `arg:"x"`
 	W    *Tensor `arg:"w"`
