@@ -11,7 +11,8 @@ import (
 
 // Plan is what follows from an operation's axis names, dtypes and switches alone: the axes and
 // dtype of each output and which sizes must agree. It is made once by the operation's Names and
-// found again by the interned lists of the operands.
+// found again by the interned lists of the operands; so Names decides nothing by which tensors
+// they are: two may be one.
 type Plan struct {
 	key  planKey
 	outs []output
